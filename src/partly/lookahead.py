@@ -1,12 +1,13 @@
-"""What a pseudo-label would do to the validation loss one step on.
+"""Meta-gradient of pseudo-labels: how they change the validation loss after one training step.
 
-Paper: C.-Y. Hsieh, W.-I. Lin, M. Xu, G. Niu, H.-T. Lin, M. Sugiyama. Active Refinement for Multi-Label Learning: A
-Pseudo-Label Approach. arXiv 2109.14676, 2021. Equations 6 to 8, with means instead of sums.
+With logit s, cross-entropy is softplus(s) - pseudo * s, so a pseudo-label contributes the gradient of its logit to the
+step. The answer is the change of the logits along the gradient of the validation loss: one Jacobian-vector product. For
+networks that learn only linear layers, the step acts on other items through inner products of inputs alone, and weights
+are never formed.
 
-With logit s, cross-entropy is softplus(s) - pseudo * s: what a pseudo-label adds to the step is the gradient of its
-logit. So the answer is how the logits change along the slope of the validation loss, all at once in one product. Where
-all that is learned are linear layers, neither the step nor the slope is ever written down as weights: what a step on
-some items does to the outputs for others goes through the inner products of their inputs alone.
+Reference
+    C.-Y. Hsieh, W.-I. Lin, M. Xu, G. Niu, H.-T. Lin, M. Sugiyama. Active Refinement for Multi-Label Learning: A
+    Pseudo-Label Approach. arXiv 2109.14676, 2021. Equations 6 to 8, with means instead of sums.
 """
 
 from __future__ import annotations
@@ -33,31 +34,31 @@ Items = Tensor | BatchShard
 def pseudo_label_gradient(
     network: nn.Module, x: Items, pseudo: Tensor, x_val: Items, z_val: Tensor, lr: float
 ) -> Tensor:
-    """d (loss on the validation items after one step) / d pseudo: [B, L].
+    """Return d (loss on the validation items after one step) / d pseudo: [B, L].
 
-    The step is one of plain gradient descent, at rate `lr`, on the mean cross-entropy of the items x [B, ...] against
-    pseudo [B, L], values from 0 to 1. The loss is that on the known entries of z_val [V, L]. The network is looked at
-    as it predicts (no dropout, batch normalisation at rest) and left as it was; frozen weights stay where they are.
+    The step is plain gradient descent on the mean cross-entropy of the items against their pseudo-labels. The loss is
+    that of the known validation entries. The network is in evaluation mode and left unchanged; frozen weights stay
+    fixed.
 
     Parameters
     ----------
     network : nn.Module
         Items -> logits.
     x : Tensor, [B, ...]
-        The items of the step.
+        Items of the step.
     pseudo : Tensor, [B, L]
         Their pseudo-labels, from 0 to 1.
     x_val : Tensor, [V, ...]
-        The validation items.
+        Validation items.
     z_val : Tensor, [V, L]
         +1 yes, -1 no, 0 unknown.
     lr : float
-        Of the step.
+        Learning rate of the step.
 
     Returns
     -------
     Tensor, [B, L]
-        Below 0 where a larger pseudo-label would help.
+        Negative where a larger pseudo-label would help.
 
     Examples
     --------
@@ -70,31 +71,33 @@ def pseudo_label_gradient(
     True
     """
 
-    def fits(logits: Tensor) -> Tensor:
+    def train_loss(logits: Tensor) -> Tensor:
         return cross_entropy(logits, pseudo).mean()
 
-    def judges(logits: Tensor) -> Tensor:
+    def validation_loss(logits: Tensor) -> Tensor:
         return bce(logits, z_val).mean()
 
     with eval_mode(network):
         change = None
         if not (isinstance(x, BatchShard) or isinstance(x_val, BatchShard)):
-            change = _through_layers(network, x, fits, x_val, judges, lr)
+            change = _through_layers(network, x, train_loss, x_val, validation_loss, lr)
         if change is None:
-            change = _through_weights(network, x, fits, x_val, judges, lr)
+            change = _through_weights(network, x, train_loss, x_val, validation_loss, lr)
     return change * (lr / pseudo.numel())
 
 
 # ---------------------------------------------------------------- any network
 
 
-def _through_weights(network: nn.Module, x: Items, fits: Loss, x_val: Items, judges: Loss, lr: float) -> Tensor:
-    """How the logits of x change along the slope of `judges` after a step on `fits`, in forward mode. [B, L]"""
+def _through_weights(
+    network: nn.Module, x: Items, train_loss: Loss, x_val: Items, validation_loss: Loss, lr: float
+) -> Tensor:
+    """Return the change of the logits of x along the validation gradient, in forward mode. [B, L]"""
     _load_rules()
     weights = {name: weight.detach() for name, weight in network.named_parameters() if weight.requires_grad}
-    downhill = _gradient(network, weights, x, fits)
+    downhill = _gradient(network, weights, x, train_loss)
     ahead = {name: weight - lr * downhill[name] for name, weight in weights.items()}
-    slope = _gradient(network, ahead, x_val, judges)
+    slope = _gradient(network, ahead, x_val, validation_loss)
 
     def changes(own: Tensor, _: Tensor | None = None) -> Tensor:
         change: Tensor = jvp(lambda at: functional_call(network, at, (own,)), (weights,), (slope,))[1]
@@ -105,7 +108,7 @@ def _through_weights(network: nn.Module, x: Items, fits: Loss, x_val: Items, jud
 
 
 def _gradient(network: nn.Module, weights: Weights, x: Items, loss: Loss) -> Weights:
-    """At these weights; 0 for those that the loss does not depend on."""
+    """Return the gradient at these weights; 0 for weights that the loss does not depend on."""
     weights = {name: weight.detach().requires_grad_() for name, weight in weights.items()}
     with torch.enable_grad():
         value = loss(functional_call(network, weights, (x,)))
@@ -117,7 +120,7 @@ def _gradient(network: nn.Module, weights: Weights, x: Items, loss: Loss) -> Wei
 
 @cache
 def _load_rules() -> None:
-    """Torch loads its rules of forward mode at their first use, through scripts that it calls deprecated itself."""
+    """Load torch's forward-mode rules, which emit a deprecation warning of their own."""
     with warnings.catch_warnings(), forward_ad.dual_level():
         warnings.simplefilter("ignore", DeprecationWarning)
         forward_ad.make_dual(torch.zeros(1), torch.zeros(1))
@@ -126,10 +129,14 @@ def _load_rules() -> None:
 # ---------------------------------------------------------------- linear layers
 
 
-def _through_layers(network: nn.Module, x: Tensor, fits: Loss, x_val: Tensor, judges: Loss, lr: float) -> Tensor | None:
-    """The same for a network that learns nothing but linear layers, each used once, on one row per item; None for any
-    other. On the items x a layer has inputs a and slopes d; then its step adds -lr (u a') d to what it makes of other
-    inputs u, and a slope g there changes what it makes of a by (a u') g; both products are one matrix, [V, B]."""
+def _through_layers(
+    network: nn.Module, x: Tensor, train_loss: Loss, x_val: Tensor, validation_loss: Loss, lr: float
+) -> Tensor | None:
+    """Return the same for a network that learns only linear layers, each used once on one row per item; else None.
+
+    On the items x a layer has inputs a and gradients d. Its step adds -lr (u a') d to the output for other inputs u,
+    and a gradient g there changes the output for a by (a u') g; both products are one matrix, [V, B].
+    """
     layers = [part for part in network.modules() if isinstance(part, nn.Linear) and part.weight.requires_grad]
     # Shared weights, a frozen bias or a weight that is made of others would each need a rule of their own.
     used = [id(weight) for layer in layers for weight in (layer.weight, layer.bias) if weight is not None]
@@ -140,27 +147,29 @@ def _through_layers(network: nn.Module, x: Tensor, fits: Loss, x_val: Tensor, ju
     products: dict[nn.Module, Tensor] = {}
     simple = True
 
-    def note(layer: nn.Linear, given: Tensor, made: Tensor) -> Tensor:
+    def record(layer: nn.Linear, given: Tensor, made: Tensor) -> Tensor:
         nonlocal simple
         simple = simple and layer not in outputs and given.ndim == 2 and len(given) == len(x)
         inputs[layer], outputs[layer] = given.detach(), made
         return made.clone()  # what follows may write into it
 
-    def stepped(layer: nn.Linear, given: Tensor, made: Tensor) -> Tensor:
+    def after_step(layer: nn.Linear, given: Tensor, made: Tensor) -> Tensor:
         product = given @ inputs[layer].T + (layer.bias is not None)  # a bias is the weight of a 1
         products[layer] = product.detach()
         outputs[layer] = made - lr * (product @ downhill[layer])
         return outputs[layer].clone()
 
     with torch.enable_grad():
-        with _watched(layers, note):
+        with _hook_layers(layers, record):
             logits = network(x)
         if not simple or len(outputs) < len(layers):
             return None
         first = list(outputs.values())
-        downhill = dict(zip(outputs, grad(fits(logits), first, retain_graph=True, materialize_grads=True), strict=True))
-        with _watched(layers, stepped):
-            value = judges(network(x_val))
+        downhill = dict(
+            zip(outputs, grad(train_loss(logits), first, retain_graph=True, materialize_grads=True), strict=True)
+        )
+        with _hook_layers(layers, after_step):
+            value = validation_loss(network(x_val))
         slopes = grad(value, list(outputs.values()), materialize_grads=True)
         moves = [products[layer].T @ slope for layer, slope in zip(outputs, slopes, strict=True)]
         # Forward through the graph that is there: what is pulled back from the logits, pulled back once more.
@@ -170,8 +179,8 @@ def _through_layers(network: nn.Module, x: Tensor, fits: Loss, x_val: Tensor, ju
 
 
 @contextmanager
-def _watched(layers: Sequence[nn.Linear], see: Callable[[nn.Linear, Tensor, Tensor], Tensor]) -> Iterator[None]:
-    """While it lasts, what a layer makes is what `see` makes of it."""
+def _hook_layers(layers: Sequence[nn.Linear], see: Callable[[nn.Linear, Tensor, Tensor], Tensor]) -> Iterator[None]:
+    """Replace the output of layers by `see(layer, input, output)` within this context."""
     handles = [layer.register_forward_hook(lambda part, given, made: see(part, given[0], made)) for layer in layers]
     try:
         yield

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from partly.binary_relevance.given import count_of, rows_of
+from partly.binary_relevance.inputs import count_rows, select_rows
 from partly.errors import SettingError
 from partly.labels import Labels, as_labels
 from partly.labels.align import align_labels
@@ -159,13 +159,13 @@ def cross_val_score(
     >>> partly.model_selection.cross_val_score(model, X, Y, scoring="f1_macro", cv=3).shape
     (3,)
     """
-    labels = align_labels(count_of(X), Y, beside=X)
+    labels = align_labels(count_rows(X), Y, beside=X)
     score = scorer(scoring) if isinstance(scoring, str) else scoring
     splitter = YesStratifiedKFold(cv) if isinstance(cv, int) else cv
     scores = []
     for train, test in splitter.split(X, labels):
-        fitted = clone(model).fit(rows_of(X, train), labels[train])
-        scores.append(score(fitted, rows_of(X, test), labels[test]))
+        fitted = clone(model).fit(select_rows(X, train), labels[train])
+        scores.append(score(fitted, select_rows(X, test), labels[test]))
     return np.array(scores, np.float64)
 
 
@@ -208,7 +208,7 @@ def cross_val_predict(
     >>> partly.model_selection.cross_val_predict(model, X, Y, cv=3).shape
     (60, 2)
     """
-    labels = align_labels(count_of(X), Y)
+    labels = align_labels(count_rows(X), Y)
     weights = check_weights(sample_weight, labels)
     if isinstance(cv, EntrySplit):
         return _by_entries(estimator, X, labels, cv, method, weights)
@@ -216,8 +216,8 @@ def cross_val_predict(
     found: npt.NDArray[Any] | None = None
     for learned, judged in splitter.split(X, labels):
         given = {} if weights is None else {"sample_weight": weights[learned]}
-        model = clone(estimator).fit(rows_of(X, learned), labels[learned], **given)
-        part = np.asarray(getattr(model, method)(rows_of(X, judged)))
+        model = clone(estimator).fit(select_rows(X, learned), labels[learned], **given)
+        part = np.asarray(getattr(model, method)(select_rows(X, judged)))
         found = np.full(labels.shape, np.nan, part.dtype) if found is None and part.dtype.kind == "f" else found
         found = np.zeros(labels.shape, part.dtype) if found is None else found
         found[judged] = part

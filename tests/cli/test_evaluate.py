@@ -98,5 +98,5 @@ def test_a_run_is_evaluated_without_a_file_of_scores(
     assert json.loads(done.stdout)["mAP"] == pytest.approx(wanted["mAP"])
     with pytest.raises(SettingError, match="holds scores"):
         evaluate_scores(Path("scores.parquet"), "labels.npz", observed=Path("labels.npz"))
-    with pytest.raises(DataError, match="need --labels"):
+    with pytest.raises(DataError, match="has no labels"):
         evaluate_scores(Path("run"), "x.npy")

@@ -182,7 +182,7 @@ def test_ctrl_c_before_a_command_has_begun(monkeypatch: pytest.MonkeyPatch) -> N
 def test_errors_are_one_message_also_where_quiet(tables: Path) -> None:
     done = partly_command("train", "features.csv", "--run", "run", "--quiet", cwd=tables)
     assert done.returncode == 2
-    assert done.stderr.startswith("partly: features.csv: items by themselves need --labels")
+    assert done.stderr.startswith("partly: features.csv: has no labels. Give a label file with --labels")
     assert "Traceback" not in done.stderr
 
 

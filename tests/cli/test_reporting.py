@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from partly import Classifier, Dataset, Labels, engine
+from partly.cli._reporting import build_report, list_scores
 from partly.cli.options import DataOptions
-from partly.cli.reporting import build_report, list_scores
 from partly.cli.train import train
 from partly.config import TrainConfig
 from partly.data import write_labels

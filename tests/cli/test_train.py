@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from partly import Classifier, data
 from partly.cli import main
+from partly.engine.resolution import build_method
 from partly.errors import SettingError
 from partly.labels import Labels
 from partly.networks.backbones import Backbone
@@ -86,7 +87,7 @@ def test_a_recipe_of_a_paper(rows: str, tmp_path: Path) -> None:
     recipe, said = trained(rows, tmp_path / "run", "--recipe zhou2022 --epochs 2 --no-refit --verbose")
     assert (recipe["method"], recipe["optimizer"], recipe["lr"]) == ("em-apl", "adam", 1e-5)
     assert (recipe["epochs"], recipe["batch_size"], recipe["schedule"]) == (2, 8, "constant")
-    assert "em-apl: recipe zhou2022" in said
+    assert "Reason      recipe zhou2022" in said
 
 
 def test_recipes_are_listed() -> None:
@@ -109,7 +110,7 @@ def test_a_backbone_learns_as_far_as_it_is_asked_to(pictures: str, tmp_path: Pat
     words = f"--labels {tmp_path / 'labels.csv'} --method bce --head linear --epochs 1 --batch-size 8 --hold-out 0"
     trained(pictures, tmp_path / "run", f"{words} --size 16 --backbone small-conv {freeze}")
     fitted = Classifier.load(tmp_path / "run").fitted_
-    fresh = fitted.config.build(fitted.method.task.items, 2)
+    fresh = build_method(fitted.config, fitted.method.task.items, 2)
     before, after = (_stages(method.network) for method in (fresh, fitted.method))
     moved = [
         any(not torch.equal(*pair) for pair in zip(*both, strict=True)) for both in zip(before, after, strict=True)
@@ -135,8 +136,8 @@ def test_items_without_a_row_in_the_labels(tmp_path: Path, method: str, learned_
     (tmp_path / "tags.csv").write_text("\n".join(["item,label", *tags]))
     words = f"--labels {tmp_path / 'tags.csv'} --method {method} --head linear --epochs 1"
     _, said = trained(str(tmp_path / "features.csv"), tmp_path / "run", words)
-    told = "20 items have no row in the labels, so nothing is known of them; "
-    told += f"{method} learns from them too" if learned_from == 44 else f"{method} learns nothing from such"
+    told = "20 items have no row in the label file, so all their labels are unknown; "
+    told += f"{method} learns from them, too" if learned_from == 44 else f"{method} does not learn from them"
     assert told in said
     page = (tmp_path / "run" / "report.html").read_text()
     assert told in page

@@ -79,7 +79,7 @@ def test_scores_of_labels_that_are_missing_by_answer(tables: Path) -> None:
         assert "Labels are not missing at random" in text
         assert "yes and no are each known at random" in text
         assert f"{measured['scores']['mAP']:.3f}" in text
-    assert f"the mAP would be {measured['uncorrected']['mAP']:.3f}" in done.stdout
+    assert f"the mAP on known entries is {measured['uncorrected']['mAP']:.3f}" in done.stdout
     guess = re.search(r"Random guessing would reach ([0-9.]+)\.", Path("run/report.html").read_text("utf-8"))
     assert guess is not None
     assert float(guess[1]) == pytest.approx(population()[1].mean(), abs=0.06)  # the share of yes among all entries
@@ -145,8 +145,8 @@ def test_labels_that_are_missing_at_random_are_scored_as_they_are(tables: Path) 
 def test_the_final_model_learns_from_all_items(tables: Path) -> None:
     words = ("train", "features.csv", "--labels", "uniform.csv", "--method", "bce", "--head", "linear")
     done = call(*words, "--run", "run")
-    assert "Held out    160 of 800 items; scores are on those" in done.output
-    assert "Final model refitted on all 800 items. The scores were measured before that." in done.stdout
+    assert "Held out    160 of 800 items, for scoring" in done.output
+    assert "Final model refitted on all 800 items. The scores above are from the model before that." in done.stdout
     assert "loss nan" not in done.output
     frame = pd.DataFrame(population()[0], columns=list("pqrstu"))
     final, held_out = Classifier.load("run"), Classifier.load("run/held-out")
@@ -169,7 +169,7 @@ def test_the_final_model_learns_from_all_items(tables: Path) -> None:
     kept = Classifier.load("apart")
     assert (kept.predict_proba(frame) == held_out.predict_proba(frame)).all()
     assert not Path("apart/held-out").exists()
-    with pytest.raises(CheckpointError, match="not refitted on all items"):
+    with pytest.raises(CheckpointError, match="holds a run without refit"):
         CliRunner().invoke(main.app, [*words, "--run", "apart"], catch_exceptions=False)
 
 

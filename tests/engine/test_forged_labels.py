@@ -280,7 +280,7 @@ def test_no_cache_comes_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     description["recipe"]["estimator_sha256"] = atomic_io.sha256(packed)
     atomic_io.write_checksummed(Path("model/run.json"), description)
     for number, (name, fitted) in enumerate(zip(model.label_names_, model.fitted_, strict=True)):
-        per_label_store.write_label(Path("model"), number, name, fitted.packed())
+        per_label_store.write_label(Path("model"), number, name, fitted.to_bytes())
     loaded = PerLabel.load("model")
     for search in (loaded.estimator, *(one.estimators[0] for one in loaded.fitted_)):
         assert search.estimator.memory is None

@@ -54,7 +54,7 @@ def test_label_vectors() -> None:
     logits, as_seen = seen(method, batch)
     for x, score in zip(logits.flatten().tolist(), as_seen.scores.flatten().tolist(), strict=True):
         assert score == pytest.approx(1.25 / (1 + math.exp(-2 * x - math.log(0.25))) - 0.25, abs=1e-5)
-    y = method.vectors.filled(as_seen.scores, batch.z)
+    y = method.vectors.fill_unknown(as_seen.scores, batch.z)
     assert (y[batch.z == 1] == 1).all()
     assert (y[batch.z == -1] == -0.25).all()
     assert torch.equal(y[batch.z == 0], as_seen.scores[batch.z == 0])
@@ -69,7 +69,7 @@ def test_smoothness_by_loops(known_through_graph: bool, tanh: bool) -> None:
     assert (support >= 0).sum(dim=1).max() >= 2
     edges = zip(method.vectors.graph.sources.tolist(), method.vectors.graph.weights.tolist(), strict=True)
     weights = {(s, label): w for label, both in enumerate(edges) for s, w in zip(*both, strict=True)}
-    y = method.vectors.filled(own.scores, own.z)
+    y = method.vectors.fill_unknown(own.scores, own.z)
     through = y if known_through_graph else own.scores
     label_error = feature_error = 0.0
     for i in range(8):
@@ -136,7 +136,7 @@ def test_measured_scales_count_in_the_search_where_asked(scaled: bool) -> None:
 def searched(method: Imcl, **lambdas: float) -> tuple[torch.Tensor, torch.Tensor]:
     """Who is similar to whom as the method has it, and with these lambdas."""
     own = some(method, ITEMS)
-    filled, heard = method.vectors.filled(own.scores, own.z), method.vectors.heard(own.scores, own.z)
+    filled, heard = method.vectors.fill_unknown(own.scores, own.z), method.vectors.through_graph(own.scores, own.z)
     views = (own.features, filled, own.features, heard)
     found = joint_nonnegative_omp(*views, k=5, exclude=torch.arange(ITEMS), **lambdas)
     return method.similar(own, own)[0], found[0]
@@ -220,7 +220,7 @@ def test_an_explanation_adds_up(settings: dict[str, object]) -> None:
     with eval_mode(method), torch.no_grad():
         whole = some(method, ITEMS)
         support, c, _ = method.similar(whole, whole)
-        atoms = method.vectors.heard(whole.scores, whole.z)
+        atoms = method.vectors.through_graph(whole.scores, whole.z)
     for item, label in ((0, 0), (7, 3), (21, 4)):
         told = method.explain(item, label, pool)
         estimate = sum(w.item() * atoms[j, label].item() for j, w in zip(support[item], c[item], strict=True) if j >= 0)

@@ -15,7 +15,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from conformance.bench import ITEMS, LABELS, logits_of, make_clock, make_pool, make_task, observed, x_of
 from partly import Classifier, binary_relevance, engine
-from partly.binary_relevance import shelf
+from partly.binary_relevance import estimator_store
 from partly.clock import seed_for
 from partly.engine import training
 from partly.errors import CheckpointError, SettingError, Stopped
@@ -202,14 +202,14 @@ def test_a_model_that_holds_anything_else_is_not_opened(tmp_path: Path) -> None:
 
 
 def test_an_estimator_is_opened_once_and_let_go_with_its_model() -> None:
-    before = len(shelf._OPEN)
+    before = len(estimator_store._OPEN)
     method = fitted(make_pool())
     loaded = PerLabel(make_task(make_pool()))
     loaded.load_state(method.weights())
     assert loaded.shelf.get(0) is loaded.shelf.get(0)
     assert loaded.shelf.get(0) is not method.shelf.get(0)
     del method, loaded
-    assert len(shelf._OPEN) == before
+    assert len(estimator_store._OPEN) == before
 
 
 def test_settings_that_cannot_be_are_refused() -> None:

@@ -11,7 +11,7 @@ from conformance.bench import make_clock, make_pool, make_task, x_of
 from methods.ranking import LATE, random_case
 from partly import losses
 from partly.errors import SettingError
-from partly.losses.ranking import sides
+from partly.losses.ranking import positives_and_negatives
 from partly.methods.wsabie import Wsabie, warp
 
 
@@ -98,5 +98,5 @@ def test_first_logistic_then_ranks(unknown_as_no: bool) -> None:
         logits = made(batch.x)
         entries = losses.bce(logits, batch.z)
         if clock is LATE:
-            entries = warp(logits, *sides(batch.z, unknown_as_no), 1.0, 100, clock.generator("warp"))
+            entries = warp(logits, *positives_and_negatives(batch.z, unknown_as_no), 1.0, 100, clock.generator("warp"))
         assert made.update(batch, clock)["loss"] == pytest.approx(entries.mean().item(), rel=1e-6)

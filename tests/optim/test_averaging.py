@@ -28,7 +28,7 @@ def test_the_average_takes_the_place_of_the_weights_and_gives_it_back() -> None:
     average.update()
     weight.data.fill_(4.0)
     average.update()  # (0.5 * 1 + 1 * 4) / 1.5 = 3
-    with suppress(KeyError), average.swapped_in():
+    with suppress(KeyError), average.swap():
         seen = weight.tolist()
         raise KeyError
     assert seen == [3.0, 3.0]

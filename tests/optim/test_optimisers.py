@@ -50,7 +50,7 @@ def test_state_goes_in_and_out(name: str) -> None:
     weight = nn.Parameter(torch.ones(2, 3))
     optimiser = optimisers.make(name, [{"params": [weight]}], 0.1, 0.1)
     steps(optimiser, weight)
-    saved = {f"mine.{key}": value.clone() for key, value in optimisers.state_of(optimiser).items()}
+    saved = {f"mine.{key}": value.clone() for key, value in optimisers.optimizer_state(optimiser).items()}
     again = nn.Parameter(weight.detach().clone())
     other = optimisers.make(name, [{"params": [again]}], 0.1, 0.1)
     optimisers.load_state(other, saved, "mine.")
@@ -60,7 +60,7 @@ def test_state_goes_in_and_out(name: str) -> None:
 @pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.SGD, torch.optim.Adam, torch.optim.RMSprop])
 def test_without_torchs_compiler_every_step_is_the_same(kind: type[torch.optim.Optimizer]) -> None:
     found = []
-    for made in (kind, optimisers.bare(kind)):
+    for made in (kind, optimisers.without_hooks(kind)):
         weight = torch.nn.Parameter(torch.linspace(-1, 1, 6))
         optimiser = made([{"params": [weight]}], lr=0.1, weight_decay=0.1)  # type: ignore[call-arg]
         for _ in range(3):
@@ -70,7 +70,9 @@ def test_without_torchs_compiler_every_step_is_the_same(kind: type[torch.optim.O
         assert weight.requires_grad
         found.append(weight.detach())
     assert torch.equal(*found)
-    assert not hasattr(optimisers.bare(kind).zero_grad, "__wrapped__")  # nothing is left to load a compiler for
+    assert not hasattr(
+        optimisers.without_hooks(kind).zero_grad, "__wrapped__"
+    )  # nothing is left to load a compiler for
 
 
 def test_no_step_is_announced_to_torchs_profiler() -> None:

@@ -14,7 +14,15 @@ import torch
 from partly.errors import DataError, SettingError
 from partly.labels import Labels
 from partly.networks.label_vectors import embed_names
-from partly.similarity import LabelGraph, cooccurring, graph, mixed, read_classes, read_edges, strongest
+from partly.similarity import (
+    LabelGraph,
+    co_occurrence_edges,
+    graph,
+    mix_rows,
+    read_classes,
+    read_edges,
+    strongest_edges,
+)
 
 NAMES = ("cat", "dog", "sofa")
 
@@ -46,14 +54,14 @@ def test_counts_of_known_entries(most: int, monkeypatch: pytest.MonkeyPatch) -> 
     for block in (1 << 22, 15):
         monkeypatch.setattr(graph, "BLOCK", block)
         for observed in (Labels.from_ternary(z), Labels.from_ternary(sp.csr_array(z))):
-            others, shares = cooccurring(observed, most)
+            others, shares = co_occurrence_edges(observed, most)
             assert others.tolist() == expected[0]
             np.testing.assert_allclose(shares, expected[1])
 
 
 def test_the_strongest_pairs() -> None:
     pairs = (np.array([0, 1, 0, 0, 1]), np.array([1, 1, 2, 3, 0]), np.array([0.2, 9.0, 0.5, 0.5, 0.1]))
-    others, strengths = strongest(pairs, 4, 2)
+    others, strengths = strongest_edges(pairs, 4, 2)
     assert others.tolist() == [[2, 3], [0, -1], [-1, -1], [-1, -1]]
     assert strengths.tolist() == [[0.5, 0.5], [0.1, 0], [0, 0], [0, 0]]
 
@@ -94,11 +102,11 @@ def test_gradients_reach_weights_and_labels_but_no_missing_edge() -> None:
     rows = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
     weights = torch.randn(2, 2, dtype=torch.float64, requires_grad=True)
     index = torch.tensor([[0, 3], [2, -1]])
-    assert torch.autograd.gradcheck(lambda r, w: mixed(r, index, w), (rows, weights))
-    mixed(rows, index, weights).sum().backward()
+    assert torch.autograd.gradcheck(lambda r, w: mix_rows(r, index, w), (rows, weights))
+    mix_rows(rows, index, weights).sum().backward()
     assert weights.grad is not None
     assert weights.grad[1, 1] == 0
-    assert mixed(rows, index, weights)[1].tolist() == pytest.approx((weights[1, 0] * rows[2]).tolist())
+    assert mix_rows(rows, index, weights)[1].tolist() == pytest.approx((weights[1, 0] * rows[2]).tolist())
 
 
 def test_many_labels_make_no_square_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +129,7 @@ def test_names_that_mean_something_alike(monkeypatch: pytest.MonkeyPatch) -> Non
     """Against plain loops, and in blocks; and by the real vectors a dog is nearer to a cat than to a bus."""
     names = ["cat", "dog", "bus", "train", "dining table"]
     monkeypatch.setattr(graph, "BLOCK", 2 * len(names))
-    others, cosines = graph.named_alike(names, 2)
+    others, cosines = graph.name_similarity_edges(names, 2)
     vectors = embed_names(names).double().numpy()
     for label, vector in enumerate(vectors):
         found = {
@@ -173,7 +181,7 @@ def test_a_graph_that_does_not_exist_is_refused_with_what_there_is() -> None:
     with pytest.raises(SettingError, match=r"Did you mean 'co-occurrence'\? Or name a file of edges"):
         LabelGraph(3, 2).connect("cooccurrence", Labels.from_ternary(labels(count=3)))
     with pytest.raises(SettingError, match="most = 7: should be from 0 to 6"):
-        cooccurring(Labels.from_ternary(labels()), 7)
+        co_occurrence_edges(Labels.from_ternary(labels()), 7)
 
 
 def test_classes_of_items(tmp_path: Path) -> None:
@@ -184,3 +192,9 @@ def test_classes_of_items(tmp_path: Path) -> None:
     path = write(tmp_path / "side.csv", "item,class\nb,wren\n")
     with pytest.raises(DataError, match="none of the 2 items is in it, such as 'x'"):
         read_classes(path, ("x", "y"))
+
+
+def test_the_old_name_warns() -> None:
+    with pytest.warns(DeprecationWarning, match="mixed is now mix_rows"):
+        from partly.similarity import mixed
+    assert mixed is mix_rows

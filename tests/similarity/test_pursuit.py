@@ -12,7 +12,7 @@ from torch import Tensor
 
 from conformance.bench import bits
 from partly.errors import DataError, SettingError
-from partly.similarity import joint_nonnegative_omp, mixed, pursuit
+from partly.similarity import joint_nonnegative_omp, mix_rows, pursuit
 
 Found = tuple[list[list[int]], np.ndarray, np.ndarray]
 
@@ -88,7 +88,7 @@ def test_weights_are_never_negative_and_the_rest_never_grows(seed: int) -> None:
         support, *weights = joint_nonnegative_omp(f, y, atoms_f, atoms_y, k, 1.0, 0.5)
         assert all((part >= 0).all() and (part[support < 0] == 0).all() for part in weights)
         rests = [
-            (target - mixed(atoms, support, part)).norm(dim=1)
+            (target - mix_rows(atoms, support, part)).norm(dim=1)
             for target, atoms, part in zip((y, f), (atoms_y, atoms_f), weights, strict=True)
         ]
         now = torch.stack(rests)
@@ -133,8 +133,8 @@ def test_atoms_that_are_copies_of_each_other() -> None:
             (y, atoms_y, twice[1], weights[0], expected[0]),
             (f, atoms_f, twice[0], weights[1], expected[1]),
         ):
-            rest = (target - mixed(more, support, part).double()).norm(dim=1)
-            torch.testing.assert_close(rest, (target - mixed(atoms, once, alone)).norm(dim=1), rtol=1e-3, atol=1e-3)
+            rest = (target - mix_rows(more, support, part).double()).norm(dim=1)
+            torch.testing.assert_close(rest, (target - mix_rows(atoms, once, alone)).norm(dim=1), rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("solver", ["nnls", "clip", "ls"])

@@ -1,30 +1,30 @@
-"""One label by itself: the entries it is learned from, a scikit-learn classifier fitted to them, and its bytes.
+"""Binary relevance: the entries of one label, a scikit-learn classifier fitted to them, and its serialization.
 
-The method `per-label` and the face `partly.PerLabel` are both made of these parts.
+The method `per-label` and the estimator `partly.PerLabel` share these parts.
 """
 
-from partly.binary_relevance.archive import UntrustedTypes, pack, unpack, untrusted
-from partly.binary_relevance.binary import Binary, Take, fit_label, log_odds
-from partly.binary_relevance.entries import RULES, Entries, columns, entries_of
-from partly.binary_relevance.given import Told, check_parameters, count_of, numbers_wanted
-from partly.binary_relevance.shelf import Shelf
+from partly.binary_relevance.archive import UntrustedTypes, pack, unpack, untrusted_types
+from partly.binary_relevance.binary import LabelModel, Take, fit_label, log_odds
+from partly.binary_relevance.entries import RULES, Entries, collect_entries, label_columns
+from partly.binary_relevance.estimator_store import EstimatorStore
+from partly.binary_relevance.inputs import SideInputs, check_parameters, count_rows, expects_numbers
 
 __all__ = [
     "RULES",
-    "Binary",
     "Entries",
-    "Shelf",
+    "EstimatorStore",
+    "LabelModel",
+    "SideInputs",
     "Take",
-    "Told",
     "UntrustedTypes",
     "check_parameters",
-    "columns",
-    "count_of",
-    "entries_of",
+    "collect_entries",
+    "count_rows",
+    "expects_numbers",
     "fit_label",
+    "label_columns",
     "log_odds",
-    "numbers_wanted",
     "pack",
     "unpack",
-    "untrusted",
+    "untrusted_types",
 ]

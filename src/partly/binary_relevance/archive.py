@@ -1,8 +1,7 @@
-"""Fitted scikit-learn estimators as bytes, without pickle: skops, made so that the same estimator has the same bytes.
+"""Serialization of scikit-learn estimators without pickle, by skops, with reproducible bytes.
 
-A skops file is a zip archive: what an object is made of as JSON, and its arrays. What is not on the list of trusted
-types is refused when it is opened. skops names the parts by where they lay in memory and stamps them with the time, so
-that no two files are the same; here they are numbered, and carry no time.
+A skops file is a zip archive with a JSON schema and arrays. Types that are not trusted are refused. skops names parts
+by memory address and adds timestamps; here parts are numbered and have no time.
 """
 
 # skops looks through all of scikit-learn when it is imported, so that is left to who needs it.
@@ -23,13 +22,13 @@ EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip archive knows
 
 
 def pack(thing: Any) -> bytes:
-    """The thing as a skops archive; the same bytes for the same thing, in any process."""
+    """Return an object as a skops archive: equal objects give equal bytes, in any process."""
     import skops.io
 
     with zipfile.ZipFile(io.BytesIO(skops.io.dumps(thing))) as made:
         parts = {name: made.read(name) for name in made.namelist()}
     names: dict[str, str] = {}
-    schema = _numbered(json.loads(parts.pop("schema.json")), {}, names, parts)
+    schema = _number_parts(json.loads(parts.pop("schema.json")), {}, names, parts)
     size = sum(map(len, parts.values()))
     text = json.dumps(schema, separators=(",", ":")).encode()
     kind = zipfile.ZIP_DEFLATED if size + len(text) >= LARGE else zipfile.ZIP_STORED
@@ -42,16 +41,16 @@ def pack(thing: Any) -> bytes:
 
 
 class UntrustedTypes(CheckpointError):
-    """Raised when an archive holds types that nobody has said to trust."""
+    """Raised when an archive holds types that are not trusted."""
 
 
 def unpack(content: bytes, where: str, trusted: Iterable[str] = (), way_out: str = "") -> Any:
-    """What `pack` made bytes of, without caches. `where` and `way_out` (with {} for the types) are for the
-    error where it holds types that nobody trusts."""
+    """Load the result of `pack`, without caches. `where` and `way_out` (with {} for the types) are for
+    error messages."""
     import skops.io
 
     trusted = list(trusted)
-    strange = untrusted(content, trusted, where)
+    strange = untrusted_types(content, trusted, where)
     if strange:
         raise UntrustedTypes(
             f"{where}: holds types that are not trusted: {', '.join(strange)}. Such types can run code when they are "
@@ -65,8 +64,8 @@ def unpack(content: bytes, where: str, trusted: Iterable[str] = (), way_out: str
     return made
 
 
-def untrusted(content: bytes, trusted: Iterable[str] = (), where: str = "the estimator") -> list[str]:
-    """Types in an archive that are neither on our list and that of skops, nor named in `trusted`."""
+def untrusted_types(content: bytes, trusted: Iterable[str] = (), where: str = "the estimator") -> list[str]:
+    """Return the types in an archive that neither our list, nor skops, nor `trusted` allows."""
     import skops.io
 
     allowed = {*INTERNAL, *trusted}
@@ -78,11 +77,10 @@ def untrusted(content: bytes, trusted: Iterable[str] = (), where: str = "the est
     return sorted({*strange, *more})
 
 
-def _numbered(part: Any, ids: dict[int, int], names: dict[str, str], there: dict[str, bytes]) -> Any:
-    """The schema with its parts numbered in the order in which they come. Equal ids stay equal: they say what is one
-    object."""
+def _number_parts(part: Any, ids: dict[int, int], names: dict[str, str], there: dict[str, bytes]) -> Any:
+    """Return the schema with parts numbered in order. Equal ids stay equal, since they mark shared objects."""
     if isinstance(part, list):
-        return [_numbered(one, ids, names, there) for one in part]
+        return [_number_parts(one, ids, names, there) for one in part]
     if not isinstance(part, dict):
         return part
     new: dict[str, Any] = {}
@@ -92,5 +90,5 @@ def _numbered(part: Any, ids: dict[int, int], names: dict[str, str], there: dict
         elif key == "file" and isinstance(value, str) and value in there:
             new[key] = names.setdefault(value, f"{len(names)}.{value.rpartition('.')[2]}")
         else:
-            new[key] = _numbered(value, ids, names, there)
+            new[key] = _number_parts(value, ids, names, there)
     return new

@@ -1,4 +1,4 @@
-"""A fitted label: one estimator, the mean of several (bags), or a constant where there was nothing to tell apart."""
+"""A fitted label: one estimator, the mean of several (bags), or a constant."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ EDGE = 1e-6  # a forest is sure of itself; nobody is surer than this
 
 
 @dataclass(frozen=True)
-class Binary:
-    """Says how likely yes is: the mean of its estimators, or, where there are none, always the same."""
+class LabelModel:
+    """Probability of a label: the mean of its estimators, or a constant if there are none."""
 
     constant: float | None
     estimators: tuple[Any, ...] = ()
 
     def probabilities(self, x: Any, count: int) -> Floats:
-        """Of yes, [N], for the `count` items x."""
+        """Return the probability of yes for the `count` items x, [N]."""
         if not self.estimators:
             return np.full(count, self.constant, np.float64)
         mean: Floats = np.mean(
@@ -38,20 +38,20 @@ class Binary:
         return mean
 
     def loss(self, take: Take, entries: Entries) -> float:
-        """Cross-entropy of what it was learned from, a mean by weight."""
+        """Return the weighted mean cross-entropy on the training entries."""
         if not len(entries.rows):
             return 0.0
         p = np.clip(self.probabilities(take(entries.rows), len(entries.rows)), EDGE, 1.0 - EDGE)
         return float(np.average(-np.log(np.where(entries.yes, p, 1.0 - p)), weights=entries.weights))
 
-    def packed(self) -> bytes:
+    def to_bytes(self) -> bytes:
         return pack({"constant": self.constant, "estimators": list(self.estimators)})
 
     @classmethod
-    def unpacked(
+    def from_bytes(
         cls, content: bytes, where: str, trusted: Iterable[str] = (), way_out: str = "", width: int | None = None
-    ) -> Binary:
-        """What `packed` gave, from a file of anybody's making; `width`: how many features an item has, where known."""
+    ) -> LabelModel:
+        """Load the result of `to_bytes` from an untrusted file. width: number of features, if known."""
         made = unpack(content, where, trusted, way_out)
         whole = isinstance(made, dict) and set(made) == {"constant", "estimators"}
         if not whole or not isinstance(made["estimators"], list):
@@ -64,18 +64,18 @@ class Binary:
         return cls(constant, estimators)
 
 
-def fit_label(estimator: Any, take: Take, entries: Entries, bags: int, seed: int, where: str) -> Binary:
-    """Fit one label: a clone of the estimator, or of each bag one. `where` names the label in errors."""
-    if not entries.both:
-        return Binary(entries.prior)
+def fit_label(estimator: Any, take: Take, entries: Entries, bags: int, seed: int, where: str) -> LabelModel:
+    """Fit one label: a clone of the estimator, or one per bag. `where` names the label in errors."""
+    if not entries.has_both_classes:
+        return LabelModel(entries.prior)
     if not bags or not entries.assumed.any():
-        return Binary(None, (_fitted(estimator, take, entries, seed, where),))
+        return LabelModel(None, (_fit(estimator, take, entries, seed, where),))
     fitted = []
     for number in range(bags):
         own = seed_for(seed, "bag", number)
         bag = entries.bag(np.random.default_rng(own))
-        fitted.append(_fitted(estimator, take, bag, own, where))
-    return Binary(None, tuple(fitted))
+        fitted.append(_fit(estimator, take, bag, own, where))
+    return LabelModel(None, tuple(fitted))
 
 
 def log_odds(p: Floats) -> Floats:
@@ -83,8 +83,8 @@ def log_odds(p: Floats) -> Floats:
     return logits
 
 
-def _fitted(estimator: Any, take: Take, entries: Entries, seed: int, where: str) -> Any:
-    made = _seeded(estimator, seed)
+def _fit(estimator: Any, take: Take, entries: Entries, seed: int, where: str) -> Any:
+    made = _clone_with_seed(estimator, seed)
     weights: dict[str, Floats] = {}
     if (entries.weights != 1.0).any():
         argument = _weight_argument(made)
@@ -114,8 +114,8 @@ def _probabilities(estimator: Any, x: Any) -> Floats:
     )
 
 
-def _seeded(estimator: Any, seed: int) -> Any:
-    """An unfitted copy. Where the estimator draws random numbers and nobody said from which seed, from this one."""
+def _clone_with_seed(estimator: Any, seed: int) -> Any:
+    """Return an unfitted copy, with this seed where no random_state is set."""
     from sklearn.base import clone
 
     copy = clone(estimator)
@@ -125,8 +125,7 @@ def _seeded(estimator: Any, seed: int) -> Any:
 
 
 def _weight_argument(estimator: Any) -> str | None:
-    """What `fit` calls the weights; None where it takes none. A pipeline hands them to its last step, a search to what
-    it searches for."""
+    """Return the name of the weight argument of `fit`, or None. Pipelines and searches pass it on."""
     from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import has_fit_parameter

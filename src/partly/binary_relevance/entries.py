@@ -1,7 +1,7 @@
-"""What one label is learned from: which items, called yes or no, with which weight.
+"""Training entries of one label: rows, targets and weights.
 
-What is known counts as it is, with weight 1. What is unknown may be left out, be taken for no, or be said by another
-model (a pseudo-label), and then counts by a weight of its own. Nothing that is said of a known entry changes it.
+Known entries have weight 1. Unknown entries are ignored, count as negatives, or have a pseudo-label from another model,
+with a weight of their own. Known entries never change.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Positions = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Entries:
-    """Rows of items [M] (one may come twice: half yes, half no), whether each is yes, its weight, and whether it is no
-    only because nobody said anything."""
+    """Rows of items [M] (one occurs twice with a soft pseudo-label), whether each is yes, its weight, and whether it is
+    an assumed negative."""
 
     rows: Positions
     yes: npt.NDArray[np.bool_]
@@ -32,45 +32,44 @@ class Entries:
     assumed: npt.NDArray[np.bool_]
 
     @property
-    def both(self) -> bool:
-        """Whether there is a yes and a no to tell apart."""
+    def has_both_classes(self) -> bool:
+        """Tell whether there are positives and negatives."""
         return bool(self.yes.any() and not self.yes.all())
 
     @property
     def prior(self) -> float:
-        """Share of yes by weight, as if there were one more of each: never 0 or 1, and 1/2 where nothing is known."""
+        """Return the weighted share of positives with one pseudo-count per class; 1/2 without known entries."""
         return float((self.weights[self.yes].sum() + 1.0) / (self.weights.sum() + 2.0))
 
-    def some(self, chosen: npt.NDArray[Any]) -> Entries:
+    def select(self, chosen: npt.NDArray[Any]) -> Entries:
         return Entries(self.rows[chosen], self.yes[chosen], self.weights[chosen], self.assumed[chosen])
 
-    def weighed(self, weights: Floats | None) -> Entries:
-        """These, where items [N] count differently; those that do not count are left out."""
+    def reweight(self, weights: Floats | None) -> Entries:
+        """Multiply by weights of items [N]; entries of weight 0 are dropped."""
         if weights is None:
             return self
         counted = Entries(self.rows, self.yes, self.weights * weights[self.rows], self.assumed)
-        return counted.some(counted.weights > 0)
+        return counted.select(counted.weights > 0)
 
     def bag(self, rng: np.random.Generator) -> Entries:
-        """All but the assumed ones, and of those a random sample, as many as there are yes (Mordelet and Vert 2014)."""
+        """Keep all but the assumed negatives, and sample as many of these as there are positives."""
         assumed = np.flatnonzero(self.assumed)
         drawn = rng.choice(assumed, min(len(assumed), int(self.yes.sum())), replace=False)
-        return self.some(np.sort(np.concatenate([np.flatnonzero(~self.assumed), drawn])))
+        return self.select(np.sort(np.concatenate([np.flatnonzero(~self.assumed), drawn])))
 
 
-def entries_of(
+def collect_entries(
     z: npt.NDArray[np.int8], unknown: str, weight: float | Floats = 1.0, pseudo: Floats | None = None
 ) -> Entries:
-    """The entries of a label with z [N] (+1 yes, -1 no, 0 unknown).
+    """Return the entries of a label with z [N] (+1 yes, -1 no, 0 unknown).
 
-    unknown: what becomes of entries of which nothing is said, see `rule`. weight: of unknown entries that count, one
-    for all or [N]. pseudo: what another model says of unknown entries, [N] in [0, 1] or NaN. A pseudo-label of 0.7 is a
-    yes of weight 0.7 and a no of weight 0.3. Entries of weight 0 are left out.
+    unknown: see `resolve_rule`. weight: of unknown entries, a number or [N]. pseudo: pseudo-labels of unknown entries,
+    [N] in [0, 1] or NaN; 0.7 becomes a yes of weight 0.7 and a no of weight 0.3. Entries of weight 0 are dropped.
     """
     weights = np.where(z == 0, weight, 1.0)
     said = np.zeros(len(z), bool) if pseudo is None else (z == 0) & ~np.isnan(pseudo)
     silent = (z == 0) & ~said
-    counts = (z != 0) | (silent if rule(z, unknown) == "no" else np.zeros(len(z), bool))
+    counts = (z != 0) | (silent if resolve_rule(z, unknown) == "no" else np.zeros(len(z), bool))
     plain = np.flatnonzero(counts)
     parts = [(plain, z[plain] == 1, weights[plain], silent[plain])]
     if pseudo is not None:
@@ -78,19 +77,19 @@ def entries_of(
         for yes, share in ((True, pseudo[soft]), (False, 1.0 - pseudo[soft])):
             parts.append((soft, np.full(len(soft), yes), weights[soft] * share, np.zeros(len(soft), bool)))
     whole = Entries(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    return whole.some(whole.weights > 0)
+    return whole.select(whole.weights > 0)
 
 
-def rule(z: npt.NDArray[np.int8], unknown: str) -> str:
-    """What becomes of the unknown entries of a label: "ignore" or "no". "auto" leaves them out, unless some entry is
-    known to be yes and none to be no: then there is nothing else to tell yes from."""
+def resolve_rule(z: npt.NDArray[np.int8], unknown: str) -> str:
+    """Return what happens to the unknown entries of a label: "ignore" or "no". "auto" ignores them, except for labels
+    with known positives but no known negatives."""
     if unknown != "auto":
         return unknown
     return "no" if (z == 1).any() and not (z == -1).any() else "ignore"
 
 
-def columns(labels: Labels) -> Callable[[int], npt.NDArray[np.int8]]:
-    """z [N] of a label, by its number. Sparse labels are turned once and stay sparse."""
+def label_columns(labels: Labels) -> Callable[[int], npt.NDArray[np.int8]]:
+    """Return a function from a label's position to its z [N]. Sparse labels are transposed once and stay sparse."""
     z: Any = labels.ternary()
     if not labels.sparse:
         return lambda label: np.asarray(z[:, label])

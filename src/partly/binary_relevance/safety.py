@@ -1,7 +1,7 @@
-"""Checks of an estimator that a stranger may have saved: before it is built, and of what was built.
+"""Safety checks of estimators that strangers may have saved, before and after loading.
 
-`check_archive` looks at the archive alone: sizes, and types against a list of our own. `disarm` takes away what would
-run code or processes later. `check_classifier` looks at numbers that scikit-learn's C code believes without checking.
+`check_archive` inspects the archive: sizes, and types against a list. `disarm` removes settings that would run code or
+start processes later. `check_classifier` validates numbers that scikit-learn's C code trusts.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ NOT_NUMBERS = ("sklearn.compose.", "sklearn.feature_extraction.", "sklearn.prepr
 
 
 def check_archive(content: bytes, where: str, trusted: Iterable[str] = ()) -> list[str]:
-    """Return the types in an archive that are on no list; refuse one that is damaged or far too large inside."""
+    """Return the types in an archive that are not listed; refuse a damaged or oversized one."""
     budget = Budget(where, len(content))
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -102,7 +102,7 @@ def check_archive(content: bytes, where: str, trusted: Iterable[str] = ()) -> li
 
 
 def _nodes(schema: Any) -> Iterator[tuple[str, str]]:
-    """Type and loader of every part; refuses what is nested so deeply that skops would run out of stack."""
+    """Yield type and loader of every part; refuse nesting that would overflow the stack of skops."""
     pending = [(schema, 0)]
     while pending:
         part, depth = pending.pop()
@@ -128,7 +128,7 @@ def _is_known(name: str) -> bool:
 
 
 def disarm(thing: Any, where: str) -> None:
-    """Take away caches, which joblib unpickles on the next `fit`, and numbers of processes that no machine has."""
+    """Remove caches, which joblib unpickles on the next `fit`, and impossible numbers of processes."""
     for part in parts_of(thing):
         if isinstance(part, dict):
             hidden = [key for key in part if isinstance(key, str) and key.rpartition("__")[2] == "memory"]
@@ -144,7 +144,7 @@ def disarm(thing: Any, where: str) -> None:
 
 
 def parts_of(thing: Any) -> Iterator[Any]:
-    """Every dictionary and every object within, each once."""
+    """Yield every dictionary and object within, each once."""
     pending, seen = [thing], set[int]()
     while pending:
         part = pending.pop()
@@ -164,7 +164,7 @@ def parts_of(thing: Any) -> Iterator[Any]:
 
 
 def check_classifier(estimator: Any, width: int | None, where: str) -> None:
-    """Refuse what is no fitted classifier of yes (1) and no (0) for items of this width, or what would crash."""
+    """Refuse anything but a fitted classifier of 1 and 0 for items of this width."""
     try:
         problem = next(_problems(estimator, width), None)
     except Exception as error:  # a forged attribute fails in a dozen ways
@@ -204,7 +204,7 @@ def _infinite(part: Any) -> Iterator[str]:
 
 
 def _trial(estimator: Any, width: int) -> Iterator[str]:
-    """Ask about an item of zeros."""
+    """Score an item of zeros."""
     import warnings
 
     Budget("a classifier of so many features", None).hold(64 * width)

@@ -97,7 +97,7 @@ def run_comparison(
 ) -> dict[str, Any]:
     """Run an experiment, show its table and write its report; return where everything is, and the leading methods."""
     from partly.atomic_io import write_file
-    from partly.cli.opening import describe_unlabelled
+    from partly.cli._datasets import describe_unlabelled
     from partly.comparison import active_curves, markdown, page, runner
     from partly.comparison.groups import gather
     from partly.comparison.tables import find_format, find_leaders, table

@@ -93,8 +93,8 @@ def complete(
     Of the entries filled in as yes, at least --precision are yes. Of the hidden yes, at most --max-missed become no. A
     few questions for people are written, whose answers certify this; --mechanism at-random certifies by known entries.
     """
+    from partly.cli._datasets import apply_scenario, select_items
     from partly.cli.explain import remember
-    from partly.cli.opening import apply_scenario, select_items
     from partly.completion import complete as fill_in
     from partly.completion.downstream import measure_benefit
     from partly.estimators.classifier import Classifier
@@ -102,7 +102,7 @@ def complete(
 
     if outputs.form is not None and outputs.out is None:
         raise SettingError(f"--format {outputs.form} is the format of --out, which is not given.")
-    opened, _ = select_items(reading.open(data), method, say)
+    opened, _ = select_items(reading.open(data), method)
     opened = apply_scenario(opened, scenario, seed)
     # Opened before training, so that a missing ledger is reported at once.
     ledger = None if outputs.ledger is None else Ledger(without_password(outputs.ledger))

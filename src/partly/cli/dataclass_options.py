@@ -29,12 +29,12 @@ def plugins_in(folder: str) -> Callable[[str], list[str]]:
 
     def complete(begun: str) -> list[str]:
         files = (Path(__file__).parents[1] / folder).glob("[!_]*.py")
-        return sorted(name for file in files for name in _provided(file) if name.startswith(begun))
+        return sorted(name for file in files for name in _plugin_names(file) if name.startswith(begun))
 
     return complete
 
 
-def _provided(file: Path) -> list[str]:
+def _plugin_names(file: Path) -> list[str]:
     """Return the names in `PROVIDES` of a plug-in file, or the name of the file."""
     provides = re.search(r"^PROVIDES = \{(.*?)\}", file.read_text("utf-8"), re.M | re.S)
     return re.findall(r'"([^"]+)":', provides[1]) if provides else [file.stem.replace("_", "-")]
@@ -139,10 +139,10 @@ def _default(field: dataclasses.Field[Any], instance: Any) -> Any:
 def _build(kind: Any, hints: Values, values: Values) -> Any:
     """Take the values of the fields out of those of the command, and make an instance."""
     given = {name: values.pop(name) for name in hints if name in values}
-    return kind(**{name: _converted(hints[name], value) for name, value in given.items()})
+    return kind(**{name: _convert(hints[name], value) for name, value in given.items()})
 
 
-def _converted(hint: Any, value: Any) -> Any:
+def _convert(hint: Any, value: Any) -> Any:
     container = _container(get_args(hint)[0] if get_origin(hint) is Annotated else hint)
     if container is None or (value is None and type(None) in _alternatives(hint)):
         return value

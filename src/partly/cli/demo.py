@@ -27,7 +27,7 @@ def demo(
     """
     from partly import scenarios
     from partly.atomic_io import write_file
-    from partly.cli.reporting import build_report, list_scores
+    from partly.cli._reporting import build_report, list_scores
     from partly.data import split_holdout
     from partly.data.formats.digits import digits, pictures
     from partly.estimators.classifier import Classifier

@@ -7,6 +7,7 @@ a run predicts block after block. Memory grows with the known entries, not with 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -95,14 +96,13 @@ def _predict_known(
     """Predict the known entries of a data set, or of its test part."""
     import numpy as np
 
-    from partly.cli.opening import open_data
     from partly.data.matching import find_positions
     from partly.engine import load
     from partly.images.progress import track_progress
     from partly.labels.scored import enumerate_rows, gather_known
     from partly.model_choice.missingness import EntrySums
 
-    fitted, opened = load(run), open_data(data, observed, meaning=reading.meaning)
+    fitted, opened = load(run), replace(reading, labels=observed).open(data)
     part = opened.test or opened
     columns = find_positions(part.labels.names, fitted.names, run, "label")
     in_same_order = np.array_equal(columns, np.arange(len(fitted.names)))

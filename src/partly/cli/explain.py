@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -69,20 +68,17 @@ def _absolute(name: str) -> str:
 def _open_source(run: Path, data: str | None, reading: DataOptions) -> Dataset:
     """Open the data of the options, or those that the run folder names."""
     from partly import atomic_io
-    from partly.cli.opening import apply_scenario, open_data
-    from partly.data import LabelSemantics
+    from partly.cli._datasets import apply_scenario
 
     if data is not None:
         return reading.open(data)
     if not (run / SOURCE).exists():
         raise DataError(f"{run}: does not record which data it was trained on. Give --data and --labels.")
     source = atomic_io.read_checksummed(run / SOURCE)
-    labels, meaning = reading.labels, reading.meaning
-    if labels is None:
-        meaning = LabelSemantics.from_options(**{one.name: source.get(one.name) for one in fields(LabelSemantics)})
-        labels = None if source["labels"] is None else Path(source["labels"])
-    opened = open_data(source["data"], labels, meaning=meaning)
-    return apply_scenario(opened, source["scenario"], source["seed"])
+    if reading.labels is None:
+        recorded = {name: source.get(name) or default for name, default in DataOptions().label_format().items()}
+        reading = DataOptions(labels=None if source["labels"] is None else Path(source["labels"]), **recorded)
+    return apply_scenario(reading.open(source["data"]), source["scenario"], source["seed"])
 
 
 def page(reasons: dict[str, Any]) -> str:

@@ -72,9 +72,21 @@ class DataOptions:
 
     def open(self, data: str) -> Dataset:
         """Return the data set of this name, file or folder, with the labels of `--labels`."""
-        from partly.cli.opening import open_data
+        from partly import data as files
+        from partly.cli.printing import say
+        from partly.distributed.progress import step
+        from partly.errors import DataError
 
-        return open_data(data, self.labels, self.hierarchy, self.skip_bad, self.size, self.meaning)
+        if self.labels is None and not files.is_whole(data, self.meaning.label_columns):
+            raise DataError(
+                f"{data}: has no labels. Give a label file with --labels, or name label columns of the table with "
+                "--label-columns a,b."
+            )
+        with step(f"Reading {data}"):
+            opened = files.read(data, self.labels, self.hierarchy, self.skip_bad, self.size, **self.label_format())
+        for note in opened.notes:
+            say(note)
+        return opened
 
 
 LabelFormatOptions = Annotated[DataOptions, Omit("labels", "hierarchy", "size", "skip_bad")]

@@ -91,7 +91,7 @@ def refine(
     --scenario, labels are hidden and the complete labels answer.
     """
     from partly.active import LoopConfig
-    from partly.cli.opening import apply_scenario, select_items
+    from partly.cli._datasets import apply_scenario, select_items
     from partly.data.formats import ledger_db
     from partly.estimators.classifier import Classifier
 
@@ -104,7 +104,7 @@ def refine(
     if reading.labels is not None and scenario is None and ledger_db.recognizes(reading.labels):
         session = LedgerSession.of(reading.labels, run)
         reading = replace(reading, labels=session.labels)
-    opened, _ = select_items(reading.open(data), method, say)
+    opened, _ = select_items(reading.open(data), method)
     new_model = partial(
         Classifier,
         method,

@@ -8,6 +8,7 @@ Everything that needs numpy or torch is imported inside the functions, so that `
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +21,6 @@ from partly.cli.options import (
     Scenario,
     data_option,
     model_option,
-    option,
     output_option,
     training_option,
 )
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from partly.cli.opening import Say
-    from partly.cli.reporting import Scores
+    from partly.cli._reporting import Scores
     from partly.data import Dataset
     from partly.engine import FittedModel, Plan, PreparedData
 
     Index = npt.NDArray[np.int64]
+    Say = Callable[[str], None]
 
 HOLD_OUT = 0.2
 HELD_OUT_FOLDER = "held-out"  # in a run folder: the model that was scored, where the final one was refitted
@@ -46,7 +46,7 @@ HELD_OUT_FOLDER = "held-out"  # in a run folder: the model that was scored, wher
 @command("Models", name="train")
 def train_command(
     data: Data,
-    run: Annotated[Path, option("Run folder; the same command resumes where it stopped.")],
+    run: Annotated[Path, output_option("Run folder; the same command resumes where it stopped.")],
     *,
     reading: DataOptions,
     scenario: Scenario = None,
@@ -130,9 +130,9 @@ def train(
     import numpy as np
 
     from partly import engine
-    from partly.cli import train_summary
+    from partly.cli import _train_summary as summary
+    from partly.cli._datasets import apply_scenario, select_items
     from partly.cli.explain import remember
-    from partly.cli.opening import apply_scenario, select_items
     from partly.data import split_holdout
     from partly.data.formats import ledger_db
     from partly.distributed.group import process_group
@@ -141,14 +141,14 @@ def train(
     with process_group().rank_zero_first():  # the first process scans every image, the others find its results
         opened = reading.open(data)
     listed = len(opened.labels)
-    opened, unlisted = select_items(opened, config.method, say)
+    opened, unlisted = select_items(opened, config.method)
     opened = apply_scenario(opened, scenario, config.seed)
     source = reading.hierarchy or (labels if labels is not None and ledger_db.recognizes(labels) else None)
     if source is not None and opened.hierarchy is not None:
         config = replace(config, hierarchy=opened.hierarchy)
         out.detail(f"Labels that follow from {source} are added.")
     if evidence and opened.items.kind != "pictures":
-        raise SettingError(f"--evidence shows where in pictures it is; the items of {data} are {opened.items.kind}.")
+        raise SettingError(f"--evidence needs images, but the items of {data} are {opened.items.kind}. Leave it out.")
     config = replace(config, run_dir=run)
     prepared = _prepare(config, opened, out)
     opened = replace(opened, items=prepared.items, labels=prepared.labels)
@@ -157,31 +157,31 @@ def train(
     fit, hold = split_holdout(listed, hold_out, config.seed)
     fit = np.append(fit, np.arange(listed, len(opened.labels)))  # items without any label are never held out
     if len(hold):
-        say(train_summary.held_out_line(len(hold), len(opened.labels), opened.test is not None))
+        say(summary.held_out_line(len(hold), len(opened.labels), opened.test is not None))
     scored, final = _fit(config, prepared, fit, hold, refit, _start(start_from, labels), out)
     if not process_group().first:
         return {}
     remember(run, data, labels, reading.meaning, scenario, config.seed)
     method, twice = scored.config.method, final is not scored
-    say(train_summary.model_line(final))
-    out.detail(f"{method}: {final.reason}")
+    say(summary.model_line(final))
+    out.detail(f"{'Reason':<{summary.WIDTH}}{final.reason}")
     for line in final.calibration.describe(final.names) if final.calibration is not None else ():
         out.detail(line)
-    say(train_summary.time_line([scored, final] if twice else [scored]))
+    say(summary.time_line([scored, final] if twice else [scored]))
     if evidence and not engine.backbones_of(scored):
-        say("No evidence is shown: the backbone makes no map of where in a picture something is.")
+        say("The report shows no evidence: this backbone has no feature maps.")
         evidence = False
-    return _reported(f"{data}: {method}", run, opened, fit, hold, scored, final, evidence, unlisted, out)
+    return _write_report(f"{data}: {method}", run, opened, fit, hold, scored, final, evidence, unlisted, out)
 
 
 def _prepare(config: TrainConfig, opened: Dataset, out: Output) -> PreparedData:
     """Compute features and implied labels of all items, once, and print what they are."""
     from partly import engine
-    from partly.cli import train_summary
+    from partly.cli import _train_summary as summary
     from partly.distributed.group import process_group
 
     labels = engine.apply_hierarchy(config, opened.labels)
-    out.say(train_summary.data_line(labels))
+    out.say(summary.data_line(labels))
     with process_group().rank_zero_first():
         items = engine.precompute_features(opened.items, config, engine.device_of(config.device))
     origin = items.origin
@@ -198,7 +198,7 @@ def _has_one_epoch(config: TrainConfig, data: PreparedData) -> bool:
     return resolve_config(config, prepare_for_training(data.items), data.labels)[0].epochs == 1
 
 
-def _reported(
+def _write_report(
     title: str,
     run: Path,
     opened: Dataset,
@@ -213,8 +213,8 @@ def _reported(
     """Write the report and the scores, and print them: of the final model on a test part, else of the scored one."""
     import numpy as np
 
-    from partly.cli import train_summary
-    from partly.cli.reporting import build_report, list_scores, score_record
+    from partly.cli import _train_summary as summary
+    from partly.cli._reporting import build_report, list_scores, score_record
     from partly.engine import write_scores
     from partly.report import page
     from partly.report.summary import LOW_PROBABILITIES, trained_on_yes_only
@@ -223,11 +223,11 @@ def _reported(
     learned = np.arange(len(opened.labels)) if on_test and twice else fit
     models = {method: final if on_test else scored}
     made = build_report(title, models, opened, learned, hold, evidence=evidence, examples_by={method: scored})
-    refitted = train_summary.refit_sentence(len(opened.labels), on_test) if twice else ""
+    refitted = summary.refit_sentence(len(opened.labels), on_test) if twice else ""
     made = replace(made, note=" ".join(filter(None, [note, refitted])))
     page.write(made, run / "report.html")
     write_scores(run, score_record(made, opened, hold) | _origin_of_scores(scored, twice and not on_test))
-    for line in train_summary.score_lines(made, opened, hold, scored):
+    for line in summary.score_lines(made, opened, hold, scored):
         out.show(line)
     if trained_on_yes_only(made.runs[0]):
         out.show(f"{method}: {LOW_PROBABILITIES}")
@@ -256,7 +256,7 @@ def _fit(
     import numpy as np
 
     from partly import engine
-    from partly.cli.opening import with_ids
+    from partly.cli._datasets import with_ids
     from partly.engine import checkpoint
     from partly.optim import schedules
 
@@ -264,7 +264,9 @@ def _fit(
     plan = engine.resolve(config, engine.PreparedData(data.items[fit], with_ids(data.labels, fit)), held)
     _print_plan(plan, out)
     if refit and held is not None and schedules.needs_validation(plan.config.schedule):
-        out.say(f"Not refitted on all items: the schedule {plan.config.schedule} goes by held-out scores.")
+        out.say(
+            f"The final model is not refitted on all items: the schedule {plan.config.schedule} needs held-out scores."
+        )
         refit = False
     if not refit or held is None:
         fitted = engine.fit_calibrated(plan, **start)
@@ -273,9 +275,7 @@ def _fit(
     run = Path(config.run_dir)
     held_out_folder = run / HELD_OUT_FOLDER
     if (run / checkpoint.RUN).exists() and not (held_out_folder / checkpoint.RUN).exists():
-        raise CheckpointError(
-            f"{run} holds another run, which was not refitted on all items. Use another folder, or --no-refit to go on."
-        )
+        raise CheckpointError(f"{run} holds a run without refit. Use another folder, or --no-refit to resume that run.")
     scored = engine.fit_calibrated(replace(plan, config=replace(plan.config, run_dir=held_out_folder)), **start)
     final_config = replace(plan.config, epochs=scored.progress.best_epoch or plan.config.epochs)
     labels = with_ids(data.labels, np.arange(len(data.labels)))
@@ -287,6 +287,7 @@ def _print_plan(plan: Plan, out: Output) -> None:
     """Print the network, and in detail the memory and the threads."""
     import torch
 
+    from partly.cli._train_summary import WIDTH
     from partly.distributed import threads
     from partly.engine import available
     from partly.networks.backbones import weights_of
@@ -294,15 +295,14 @@ def _print_plan(plan: Plan, out: Output) -> None:
     config = plan.config
     if config.backbone is not None:
         weights = weights_of(config.backbone, config.backbone_settings)
-        out.say(f"Network: backbone {config.backbone}, {weights}, trained together with the head.")
+        out.say(f"{'Network':<{WIDTH}}backbone {config.backbone}, {weights}, trained together with the head")
     limit, source = available()
-    out.detail(
-        f"Needs about {plan.memory.total() / 2**20:.1f} MiB for entries; there are {limit / 2**30:.1f} GiB ({source})."
-    )
+    needed = plan.memory.total() / 2**20
+    out.detail(f"{'Memory':<{WIDTH}}about {needed:.1f} MiB for entries, of {limit / 2**30:.1f} GiB ({source})")
     count, why = threads.choose(threads.size_of(plan.items, plan.labels))
     if count:
         threads.set_threads(count)
-    out.detail(f"Computes with {torch.get_num_threads()} thread(s): {why}.")
+    out.detail(f"{'Threads':<{WIDTH}}{torch.get_num_threads()} ({why})")
 
 
 def _origin_of_scores(scored: FittedModel, before_refit: bool) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from partly.comparison.live_view import LiveView
 from partly.comparison.plan import Cell, Experiment
 from partly.comparison.protocol import ProtocolError, check_no_leak, failed_cell, open_data, run_cell
 from partly.data import Dataset, LabelSemantics
-from partly.distributed.progress import allowed, step
+from partly.distributed.progress import allow_progress, step
 from partly.errors import DataError, PartlyError, Stopped, listing
-from partly.executors import Died, Results, placed
+from partly.executors import Died, Results, get_executor
 
 How = tuple[str | None, bool, LabelSemantics]  # labels, skip_bad and what files leave open, of an experiment
 
@@ -43,9 +43,9 @@ def run(
 ) -> list[results.Record]:
     """Run what is not there yet; returns every line of the experiment. The file is `<out>/<name>.jsonl`. A cell that
     fails is a line with its reason, and is tried again next time; when all others are through, `Incomplete` is
-    raised. Where cells run, and how many at a time: `executors.placed`."""
-    with allowed(progress):
-        return _run(experiment, out, placed(on, address, workers), progress)
+    raised. Where cells run, and how many at a time: `executors.get_executor`."""
+    with allow_progress(progress):
+        return _run(experiment, out, get_executor(on, address, workers), progress)
 
 
 def _run(experiment: Experiment, out: Path, execute: Results, progress: bool) -> list[results.Record]:

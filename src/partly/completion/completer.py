@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from partly.binary_relevance.given import count_of
+from partly.binary_relevance.inputs import count_rows
 from partly.completion import audit, certificate
 from partly.completion.certificate import ZoneDecision
 from partly.completion.entry_scores import EntryScores, build_entry_scores, check_model, compute_out_of_fold
@@ -94,7 +94,7 @@ def complete(
     if missing not in MISSING:
         raise SettingError(f"missing = {missing!r}.{did_you_mean(str(missing), MISSING)}")
     check_model(model)
-    observed = align_labels(count_of(X), labels, beside=X)
+    observed = align_labels(count_rows(X), labels, beside=X)
     tree = _find_hierarchy(model, hierarchy)
     known = observed if tree is None else tree.deduce(observed)
     if not observed.known_per_item().any():

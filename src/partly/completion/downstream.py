@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from partly import model_choice
-from partly.binary_relevance.given import rows_of
+from partly.binary_relevance.inputs import select_rows
 from partly.completion.entry_scores import build_entry_scores, compute_out_of_fold, without_run_folder
 from partly.completion.result import Completion, compute_filling
 from partly.data import split_holdout
@@ -53,13 +53,13 @@ def measure_benefit(
     """Fit two models, one on the observed labels and one on the completed ones, and compare them."""
     train, test = split_holdout(len(observed), TEST_SHARE, seed, "completion")
     known = completion.known[train]
-    plain, scores = compute_out_of_fold(without_run_folder(model), rows_of(X, train), known, None)
+    plain, scores = compute_out_of_fold(without_run_folder(model), select_rows(X, train), known, None)
     entries = build_entry_scores(scores, observed[train], known, hierarchy, completion.entry_scores.audited, seed)
     z = compute_filling(entries, completion.sides, known)
     rows, columns = np.nonzero(z)
     filled = known.with_entries(rows, columns, z[rows, columns])
-    completed = clone(without_run_folder(model)).fit(rows_of(X, train), filled)
-    first, second = (fitted.predict_proba(rows_of(X, test)) for fitted in (plain, completed))
+    completed = clone(without_run_folder(model)).fit(select_rows(X, train), filled)
+    first, second = (fitted.predict_proba(select_rows(X, test)) for fitted in (plain, completed))
     return compare_scores(first, second, completion.known[test], seed)
 
 

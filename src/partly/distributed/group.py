@@ -21,7 +21,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from partly.distributed.launched import RankInfo, launched
+from partly.distributed.launched import RankInfo, current_rank
 from partly.errors import PartlyError, SettingError, listing
 
 WAIT = "PARTLY_WAIT"  # minutes after which a process that says nothing is given up; one that ends is noticed at once
@@ -45,8 +45,8 @@ class Group(RankInfo):
     def total(self, tensor: Tensor) -> Tensor:
         """Replace a tensor by its sum over all processes, with the same bits in each."""
         if self.count > 1:
-            with _told():
-                _distributed().all_reduce(tensor)
+            with _explain_errors():
+                _import_distributed().all_reduce(tensor)
         return tensor
 
     def total_of(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -75,7 +75,7 @@ class Group(RankInfo):
         if self.first:
             self.wait()
 
-    def asked(self, *questions: bool) -> list[bool]:
+    def any_yes(self, *questions: bool) -> list[bool]:
         """Return for each question whether any process answers yes."""
         if self.count == 1:
             return list(questions)
@@ -89,8 +89,8 @@ class Group(RankInfo):
         size = self.total(torch.tensor([len(marks), len(marks) ** 2]))
         told = ["the number of things to compare"]
         if int(size[1]) * self.count == int(size[0]) ** 2:  # the same in all
-            with _told():
-                _distributed().broadcast(first := marks.clone(), 0)
+            with _explain_errors():
+                _import_distributed().broadcast(first := marks.clone(), 0)
             other = self.total((marks != first).long())
             told = [name for name, count in zip(["the names", *on], other.tolist(), strict=True) if count]
         if told:
@@ -107,10 +107,10 @@ ALONE = Group()
 @cache
 def process_group() -> Group:
     """Return the group of processes that a launcher started; they connect at the first call."""
-    place = launched()
+    place = current_rank()
     if place.count == 1:
         return ALONE
-    distributed = _distributed()
+    distributed = _import_distributed()
     if not distributed.is_initialized():
         _meet(distributed, place, timedelta(minutes=_minutes()))
         atexit.register(distributed.destroy_process_group)
@@ -126,7 +126,7 @@ def _meet(distributed: Any, place: RankInfo, wait: timedelta) -> None:
     """Connect under keys of this attempt: after a restart by torchrun, keys of ended processes are still there."""
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    with _told():
+    with _explain_errors():
         store, *_ = next(distributed.rendezvous("env://", place.rank, place.count, timeout=wait))
         store.set_timeout(wait)
         named = distributed.PrefixStore(f"partly {attempt}", store)
@@ -135,7 +135,7 @@ def _meet(distributed: Any, place: RankInfo, wait: timedelta) -> None:
         distributed.all_reduce(torch.zeros(1))
 
 
-def _distributed() -> Any:
+def _import_distributed() -> Any:
     """Import torch.distributed, which a single process does not need."""
     import torch.distributed
 
@@ -154,12 +154,12 @@ def _minutes() -> float:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _explain_errors() -> Iterator[None]:
     """Raise errors between processes with advice on what to do."""
     try:
         yield
     except RuntimeError as error:
-        place, words = launched(), str(error).splitlines()[0]
+        place, words = current_rank(), str(error).splitlines()[0]
         words = words.split("] ", 1)[-1].split(". ")[0]  # without the place in the code of gloo, and what it guesses
         raise Lost(
             f"process {place.rank} of {place.count}: another process of this run has ended or does not answer "

@@ -63,14 +63,14 @@ class _OverBatch(TorchFunctionMode):
         """Like `F.batch_norm`, over the rows of all processes."""
         if not training:
             return F.batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
-        if _worked_out_again():
+        if _is_recomputed():
             raise SettingError(
                 "Batch normalisation that learns inside torch.utils.checkpoint, or without gradients, cannot be taken "
                 "over several processes. Put it at rest (the backbone's settings keep_statistics or freeze), or train "
                 "with one process."
             )
         wide = (1, -1, *[1] * (x.ndim - 2))
-        count, mean, variance = self._measured(x)
+        count, mean, variance = self._moments(x)
         with torch.no_grad():
             for running, now in ((running_mean, mean), (running_var, variance * count / (count - 1).clamp(min=1))):
                 if running is not None:
@@ -79,7 +79,7 @@ class _OverBatch(TorchFunctionMode):
         shift = -mean * scale if bias is None else bias - mean * scale
         return torch.addcmul(shift.view(wide), x, scale.view(wide))
 
-    def _measured(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _moments(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return count, mean and variance of each channel over all processes, [C] each, with one exchange. Stand-in
         rows do not count."""
         over = (0, *range(2, x.ndim))
@@ -96,7 +96,7 @@ class _OverBatch(TorchFunctionMode):
     def dropout(self, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
         """Like `F.dropout`, with the mask that a single process would draw; with a mask of its own if rows are not
         items, or are recomputed for the gradient."""
-        if not training or not 0 < p < 1 or len(x) % self.own or _worked_out_again():
+        if not training or not 0 < p < 1 or len(x) % self.own or _is_recomputed():
             return F.dropout(x, p, training, inplace)
         each = len(x) // self.own
         start = self.rows.start if self.rows.start < self.rows.stop else 0
@@ -105,7 +105,7 @@ class _OverBatch(TorchFunctionMode):
         return x.mul_(mask) if inplace else x * mask
 
 
-def _worked_out_again() -> bool:
+def _is_recomputed() -> bool:
     """Return True inside torch.utils.checkpoint, which calls a layer again in the backward pass."""
     hooked = torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
     return hooked or not torch.is_grad_enabled()

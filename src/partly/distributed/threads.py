@@ -68,7 +68,7 @@ def set_threads(count: int) -> None:
 
 
 @contextmanager
-def limited(size: float) -> Iterator[None]:
+def thread_limit(size: float) -> Iterator[None]:
     """Use one thread within this context if the work is small, so that results do not depend on a pool. The last one to
     leave restores the previous number."""
     if size >= SMALL:
@@ -81,13 +81,13 @@ def limited(size: float) -> Iterator[None]:
         _LIMIT.leave()
 
 
-def limiting(size: Callable[..., float]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator that runs a function within `limited`; `size` computes the amount of work from its arguments."""
+def limit_threads(size: Callable[..., float]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that runs a function within `thread_limit`; `size` computes the work from its arguments."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
         def inside(*given: P.args, **named: P.kwargs) -> R:
-            with limited(size(*given, **named)):
+            with thread_limit(size(*given, **named)):
                 return function(*given, **named)
 
         return inside
@@ -136,11 +136,11 @@ _LIMIT: Any = _Limit()
 
 def _pools() -> Any:
     """Return the thread pools of this process; they are looked up again after scikit-learn is imported."""
-    return _known_pools("sklearn" in sys.modules)
+    return _find_pools("sklearn" in sys.modules)
 
 
 @cache
-def _known_pools(with_scikit_learn: bool) -> Any:
+def _find_pools(with_scikit_learn: bool) -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

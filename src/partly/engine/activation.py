@@ -53,7 +53,7 @@ def activation(fitted: FittedModel, items: Items, labels: Sequence[int]) -> npt.
         eval_mode(fitted.method),
         eval_mode(fitted.body or fitted.method),
         torch.enable_grad(),
-        _kept(backbones) as kept,
+        _record_maps(backbones) as kept,
     ):
         logits = logits_of(fitted, x)
         chosen = logits[torch.arange(len(x)), torch.tensor(labels)].sum()
@@ -66,7 +66,7 @@ def activation(fitted: FittedModel, items: Items, labels: Sequence[int]) -> npt.
 
 
 @contextmanager
-def _kept(backbones: Sequence[Backbone]) -> Iterator[list[Tensor]]:
+def _record_maps(backbones: Sequence[Backbone]) -> Iterator[list[Tensor]]:
     """Record the maps that these backbones compute within this context. The gradient starts there and does not go
     through the backbone, which is large and may be frozen."""
     made: list[Tensor] = []

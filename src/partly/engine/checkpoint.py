@@ -87,7 +87,7 @@ def save(folder: Path, tensors: Mapping[str, Tensor], record: dict[str, Any]) ->
         digest = _write_tensors(stem.with_suffix(".safetensors"), tensors)
         record = {"format": FORMAT, "run": run_of(folder), "tensors_sha256": digest, **record}
         with atomic_write(stem.with_suffix(".json")) as file:
-            file.write(_sealed(json.dumps(record, indent=1).encode()))
+            file.write(_seal(json.dumps(record, indent=1).encode()))
         for old in records(folder)[:-KEEP]:
             old.unlink()
             old.with_suffix(".safetensors").unlink(missing_ok=True)
@@ -218,8 +218,8 @@ def _read(path: Path, run: str | None) -> tuple[Tensors, dict[str, Any]]:
     try:
         with open_regular(path) as file:
             text = file.read()
-        body = text[: -len(_sealed(b""))]
-        if text != _sealed(body):
+        body = text[: -len(_seal(b""))]
+        if text != _seal(body):
             raise CheckpointError(f"{path.name} is damaged (its checksum does not match)")
         record: dict[str, Any] = read_json(body)
         if not isinstance(record, dict) or record.get("format") != FORMAT:
@@ -237,7 +237,7 @@ def _read(path: Path, run: str | None) -> tuple[Tensors, dict[str, Any]]:
         raise CheckpointError(f"{path.name} cannot be read ({error})") from None
 
 
-def _sealed(body: bytes) -> bytes:
+def _seal(body: bytes) -> bytes:
     """Return the body with its own checksum on the last line."""
     return body + b"\n" + sha256(body).encode() + b"\n"
 

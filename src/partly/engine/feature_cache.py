@@ -49,7 +49,7 @@ def make_features(
 ) -> tuple[int, int]:
     """Compute missing features, here or with the executor `results`; return the number of items and of features. `say`
     prints which backbone is used."""
-    made = lazy_features(items, _named(items, backbone), settings or {}, device)
+    made = lazy_features(items, _choose_backbone(items, backbone), settings or {}, device)
     say(describe_backbone(made.origin))
     _make(made, ids, folder, save_seconds, results)
     return len(made), made.width
@@ -62,7 +62,7 @@ def describe_backbone(origin: Origin) -> str:
     return f"Warning: {words} They know nothing of {origin.kind}." if weights == backbones.RANDOM else words
 
 
-def _named(items: Items, backbone: str | None) -> str:
+def _choose_backbone(items: Items, backbone: str | None) -> str:
     """Return the backbone for these items, by default the pretrained one."""
     if items.kind == "features":
         raise SettingError("These items are features already: no backbone is needed to learn from them.")
@@ -134,7 +134,7 @@ def _make(
 
 
 def _compute(made: LazyFeatures, folder: Path, save_seconds: float, results: Results | None) -> None:
-    whole, array = done(folder), _mapped(folder, (len(made), made.width))
+    whole, array = done(folder), _map_matrix(folder, (len(made), made.width))
     count = made.chunk_size * (1 if results is None else BATCHES_PER_JOB)
     parts = [slice(i, min(i + count, len(made))) for i in range(whole, len(made), count)]
     early: dict[int, int] = {}  # of blocks that came before those in front of them: where each begins and ends
@@ -168,7 +168,7 @@ def _blocks(made: LazyFeatures, parts: list[slice], results: Results | None) -> 
         yield rows, x
 
 
-def _mapped(folder: Path, shape: tuple[int, int]) -> npt.NDArray[Any]:
+def _map_matrix(folder: Path, shape: tuple[int, int]) -> npt.NDArray[Any]:
     """Memory-map the matrix: that of an interrupted computation if it has this shape, otherwise a new one."""
     path = folder / ARRAY
     if path.is_symlink():

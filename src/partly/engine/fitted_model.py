@@ -20,16 +20,16 @@ from partly.calibration.maps import sigmoid
 from partly.clock import Clock
 from partly.config import ResolvedConfig
 from partly.distributed.group import process_group
-from partly.distributed.launched import launched
-from partly.distributed.threads import limited, size_of
+from partly.distributed.launched import current_rank
+from partly.distributed.threads import size_of, thread_limit
 from partly.engine import checkpoint, prediction, training
 from partly.engine.checkpoint import IDS
 from partly.engine.folder import (
     SAVED,
-    finished,
     overwrite_guard,
     read_beliefs,
     read_calibration,
+    read_finished,
     read_ids,
     read_out_of_fold,
     write_calibration,
@@ -87,7 +87,7 @@ class FittedModel:
             own = torch.from_numpy(self.calibration.thresholds)
         if own is None:
             return np.full(len(self.names), 0.5, np.float32)
-        raised: npt.NDArray[np.float32] = -self._coherent(-own[None].cpu().numpy())[0]
+        raised: npt.NDArray[np.float32] = -self._enforce_hierarchy(-own[None].cpu().numpy())[0]
         return raised
 
     @property
@@ -153,7 +153,7 @@ class FittedModel:
         way_out = "Take them block after block (predict_proba_blocks, partly predict), or fewer items at a time."
         shape = (len(items), len(self.names))
         check_scores(*shape, "Scores", way_out)
-        with limited(size_of(items, np.empty((0, shape[1])))):
+        with thread_limit(size_of(items, np.empty((0, shape[1])))):
             return prediction.stack(self.logit_blocks(items, known), shape, transform)
 
     def predict_blocks(self, items: Items, known: Labels | None = None) -> Iterator[npt.NDArray[np.float32]]:
@@ -169,20 +169,20 @@ class FittedModel:
                 "Train with head='c-tran' (pictures) or head='label-transformer', or leave `known` out."
             )
         blocks = prediction.logit_blocks(self.method, self.prepare_items(items), known=known)
-        return blocks if self.calibration is None else map(self._calibrated, blocks)
+        return blocks if self.calibration is None else map(self._calibrate, blocks)
 
-    def _calibrated(self, logits: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    def _calibrate(self, logits: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Calibrate; per-label maps can violate the hierarchy, so it is enforced again."""
         assert self.calibration is not None
-        return self._coherent(self.calibration(logits))
+        return self._enforce_hierarchy(self.calibration(logits))
 
-    def _coherent(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    def _enforce_hierarchy(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         return self.method.enforce_hierarchy(torch.from_numpy(scores)).float().numpy()
 
 
 def load(folder: Path, **given: Part) -> FittedModel:
     """Load the finished model of a run folder. given: the caller's own backbone or head, whose weights it holds."""
-    description, tensors, record = finished(folder)
+    description, tensors, record = read_finished(folder)
     for part, own in given.items():
         rebind(description["recipe"].get(part) or "none", own, part)
     progress = training.progress_of(folder, record)
@@ -190,7 +190,7 @@ def load(folder: Path, **given: Part) -> FittedModel:
         config, data = spell_out(ResolvedConfig.from_json(description["recipe"])), description["data"]
         count, *shape = data["shape"]
         names = None if description["features"] is None else tuple(description["features"])
-        origin = Origin.read(data["made_of"], _fitted_backbone(tensors)) if "made_of" in data else None
+        origin = Origin.read(data["made_of"], _backbone_state(tensors)) if "made_of" in data else None
         conditioning = Conditioning.from_json(data["conditioning"]) if "conditioning" in data else None
         encoding = Encoding.from_json(data["encoding"]) if "encoding" in data else None
         absent = Absent(data["kind"], tuple(shape), count, names, origin, encoding, conditioning)
@@ -210,7 +210,7 @@ def load(folder: Path, **given: Part) -> FittedModel:
     return FittedModel(config, method, progress, description, folder, calibration=read_calibration(folder))
 
 
-def _fitted_backbone(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _backbone_state(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return what a backbone measured on the training items."""
     return {name.removeprefix(FIRST_STAGE): tensors[name] for name in tensors if name.startswith(FIRST_STAGE)}
 
@@ -239,7 +239,7 @@ def _refusing_damage(folder: Path) -> Iterator[None]:
 def save(fitted: FittedModel, folder: Path, overwrite: bool = False) -> None:
     """Write a finished model into a new folder, without training state and beliefs. overwrite: replace another saved
     model. Of several processes only the first writes."""
-    if not launched().first:
+    if not current_rank().first:
         return
     with overwrite_guard(folder, overwrite, SAVED), atomic_io.locked(folder):
         if checkpoint.load(folder) is not None:

@@ -51,7 +51,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         "recipe": config.to_json(),
         **_to_be_given(config),
         **_sources(config),
-        **_files_named(config),
+        **_named_files(config),
         "labels": list(labels.names),
         "features": None if items.names is None else list(items.names),
         "data": {
@@ -61,8 +61,8 @@ def describe(plan: Plan) -> dict[str, Any]:
             "labels_sha256": labels.digest(),
             "known": known,
             **({} if weights is None else {"weights_sha256": digest(torch.tensor(weights))}),
-            **_made_of(items),
-            **_prepared(items),
+            **_feature_origin(items),
+            **_preparation(items),
             "known_by_label": {"yes": yes.tolist(), "no": no.tolist()},
         },
         "validation": held_out,
@@ -70,13 +70,13 @@ def describe(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _made_of(items: Items) -> dict[str, Any]:
+def _feature_origin(items: Items) -> dict[str, Any]:
     """Return the origin of features that a backbone computed."""
     origin = items.origin
     return {} if origin is None else {"made_of": origin.plain()}
 
 
-def _prepared(items: Items) -> dict[str, Any]:
+def _preparation(items: Items) -> dict[str, Any]:
     """Return the encoding of table columns and the conditioning of numbers, where there are any."""
     conditioning, encoding = (items.conditioning or None), items.encoding
     found: dict[str, Any] = {} if conditioning is None else {"conditioning": conditioning.to_json()}
@@ -100,7 +100,7 @@ def _sources(config: ResolvedConfig) -> dict[str, Any]:
     return {"sources": found} if found else {}
 
 
-def _files_named(config: ResolvedConfig) -> dict[str, Any]:
+def _named_files(config: ResolvedConfig) -> dict[str, Any]:
     """Return the SHA-256 of files that settings name (label vectors, a graph): they are part of the run's identity."""
     given = (value for part in (config.settings, config.head_settings) for value in part.values())
     named = [value for value in given if isinstance(value, str) and os.path.isfile(value)]
@@ -214,12 +214,12 @@ def run_identity(description: dict[str, Any]) -> dict[str, Any]:
 
 def state_of(folder: Path) -> Mapping[str, Tensor]:
     """Return weights and per-entry state of a run that was finished with `keep_entries`; tensors are read lazily."""
-    return finished(folder)[1]
+    return read_finished(folder)[1]
 
 
 def read_beliefs(folder: Path) -> npt.NDArray[np.floating[Any]] | None:
     """Return the beliefs of a finished run about its training entries, [N, L], memory-mapped; None if it has none."""
-    said, path = finished(folder)[2]["beliefs"], folder / BELIEFS
+    said, path = read_finished(folder)[2]["beliefs"], folder / BELIEFS
     if said is None:
         return None
     if not path.is_file() or atomic_io.sha256_of(path) != said["sha256"]:
@@ -244,7 +244,7 @@ def read_out_of_fold(folder: Path) -> npt.NDArray[np.floating[Any]] | None:
 
 def read_ids(folder: Path) -> tuple[str, ...]:
     """Return the ids of the training items whose beliefs are in the folder; positions if they had none."""
-    said = finished(folder)[2]["beliefs"]
+    said = read_finished(folder)[2]["beliefs"]
     if said["ids"]:
         return tuple(atomic_io.read_checksummed(folder / IDS)["ids"])
     return tuple(map(str, range(said["shape"][0])))
@@ -275,7 +275,7 @@ def read_calibration(folder: Path) -> Calibration | None:
     return Calibration.from_dict(atomic_io.read_checksummed(path)) if path.exists() else None
 
 
-def finished(folder: Path) -> tuple[dict[str, Any], checkpoint.Tensors, dict[str, Any]]:
+def read_finished(folder: Path) -> tuple[dict[str, Any], checkpoint.Tensors, dict[str, Any]]:
     """Return description, tensors and record of a finished run."""
     description = read_description(folder)
     if description.get("kind") == "per-label":

@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 from partly import methods
 from partly.budget import MEMORY_SHARE, available
 from partly.config import ResolvedConfig
-from partly.distributed.launched import launched
+from partly.distributed.launched import current_rank
 from partly.engine.checkpoint import Tensors
 from partly.engine.plan import MemoryEstimate, Plan
 from partly.engine.resolution import make_task
@@ -52,7 +52,7 @@ def weight_memory(method: Method, validation: Validation | None = None) -> int:
 def check_memory(plan: Plan, copies: int = 0, method: Method | None = None) -> None:
     """Refuse a plan that does not fit: its entries, before anything is allocated; with the untrained method also its
     weights, before anything is trained."""
-    processes = launched().local_count  # each holds everything
+    processes = current_rank().local_count  # each holds everything
     needed = processes * plan.memory.total(copies)
     weights = 0 if method is None else processes * weight_memory(method, plan.validation)
     limit, source = available()

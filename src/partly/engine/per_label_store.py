@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 import partly
 from partly import atomic_io
-from partly.binary_relevance import Told
+from partly.binary_relevance import SideInputs
 from partly.engine import checkpoint
 from partly.engine.folder import origin, read_description
 from partly.errors import CheckpointError
@@ -26,7 +26,7 @@ ESTIMATOR = "estimator.skops"  # unfitted, as it was given
 SAVED = ("run.json", ESTIMATOR, "label-*", ".lock")  # what a saved model consists of
 
 
-def recipe_of(estimator: Any, packed: bytes, told: Told, own: dict[str, Any]) -> dict[str, Any]:
+def recipe_of(estimator: Any, packed: bytes, told: SideInputs, own: dict[str, Any]) -> dict[str, Any]:
     """Return everything that decides such a run besides the data. The estimator is identified by its digest; its plain
     parameters show what differs."""
     kind, parameters = type(estimator), estimator.get_params()

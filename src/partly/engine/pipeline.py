@@ -18,8 +18,8 @@ import numpy.typing as npt
 from partly import calibration
 from partly.config import ResolvedConfig, TrainConfig
 from partly.distributed.devices import device_of
-from partly.distributed.launched import launched
-from partly.distributed.threads import limiting, size_of
+from partly.distributed.launched import current_rank
+from partly.distributed.threads import limit_threads, size_of
 from partly.engine.cross_fitting import check_folds, cross_fit
 from partly.engine.feature_cache import precompute_features
 from partly.engine.fitted_model import FittedModel, calibrate, load
@@ -68,7 +68,7 @@ def prepare(config: TrainConfig, data: Data, like: Items | None = None) -> Prepa
     )
 
 
-@limiting(lambda config, data, *_, **__: size_of(*data))
+@limit_threads(lambda config, data, *_, **__: size_of(*data))
 def resolve(
     config: TrainConfig,
     data: Data,
@@ -117,7 +117,7 @@ def fold_count(config: TrainConfig) -> int | None:
     return DEFAULT_FOLDS if config.folds is None and calibrates else config.folds
 
 
-@limiting(lambda plan, *_, **__: size_of(plan.items, plan.labels))
+@limit_threads(lambda plan, *_, **__: size_of(plan.items, plan.labels))
 def fit_calibrated(
     plan: Plan, start_from: str | Path | None = None, label_sources: Mapping[str, Sequence[str]] | None = None
 ) -> FittedModel:
@@ -144,7 +144,7 @@ def fit_calibrated(
         )
     calibrate(fitted, fitted_calibration)
     fitted.reason = fitted.method.notes.get("reason", plan.reason)
-    if launched().first:
+    if current_rank().first:
         _check_learned(plan, fitted)
     return fitted
 

@@ -63,7 +63,7 @@ def resolve_config(config: TrainConfig, items: Items, labels: Labels) -> tuple[R
         given = {name: value for name, value in given.items() if name not in FEATURE_OPTIONS}
     preset_note = ""
     if "recipe" in given:
-        given, preset_note = presets.find(given["recipe"]).filled(given, items.kind, is_decoded(items))
+        given, preset_note = presets.find(given["recipe"]).fill(given, items.kind, is_decoded(items))
     given |= {
         part: networks.custom_modules.register(given[part], part) for part in ("backbone", "head") if part in given
     }
@@ -101,7 +101,7 @@ def with_default_backbone(config: TrainConfig, items: Items) -> dict[str, Any]:
     It is frozen, so that its features are computed once. With augmentation its last stages are trained; a preset
     decides for itself.
     """
-    given = config.given()
+    given = config.explicit_values()
     backbone = backbones.default(items) if "backbone" not in given else None
     if backbone is None:
         return given

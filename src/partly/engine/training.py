@@ -30,7 +30,7 @@ from partly.engine.prediction import predict_blocks
 from partly.errors import CheckpointError, Diverged, Stopped
 from partly.items import Items
 from partly.labels import Labels, scored
-from partly.losses.door import trusted
+from partly.losses.validation import skip_validation
 from partly.method import Method
 from partly.pool import Pool
 from partly.registry import is_installed
@@ -121,7 +121,7 @@ def train(
     method.notes, clock.scores = progress.notes, progress.scores
     started = time.monotonic() - progress.seconds
     saved = time.monotonic()
-    with _stop_requests(folder is not None) as stop, torch.random.fork_rng(devices=[]), trusted():
+    with _stop_requests(folder is not None) as stop, torch.random.fork_rng(devices=[]), skip_validation():
         while clock.epoch < clock.epochs and not progress.finished:
             for logs in _epoch(method, pool, clock):
                 _add(progress.sums, logs)
@@ -129,7 +129,7 @@ def train(
                 if callback:
                     callback(clock, logs)
                 # Asked once: a signal between two questions would be heard and not saved for.
-                stopping, due = group.asked(bool(stop()), time.monotonic() - saved >= save_seconds and group.first)
+                stopping, due = group.any_yes(bool(stop()), time.monotonic() - saved >= save_seconds and group.first)
                 if home is not None and (stopping or due):
                     _save_together(home, method, clock, progress, group)
                     saved = time.monotonic()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from partly import atomic_io
-from partly.binary_relevance import Binary, UntrustedTypes, unpack
+from partly.binary_relevance import LabelModel, UntrustedTypes, unpack
 from partly.engine import checkpoint, per_label_store
 from partly.engine.checkpoint import IDS
 from partly.engine.fitted_model import load
@@ -59,17 +59,17 @@ def _model(folder: Path) -> str:
 def _estimator(folder: Path, description: dict[str, Any]) -> str | None:
     path = folder / per_label_store.ESTIMATOR
     content = per_label_store.read_whole(path, description["recipe"]["estimator_sha256"])
-    return _opened(lambda: unpack(content, str(path)))
+    return _open_trusted(lambda: unpack(content, str(path)))
 
 
 def _label(folder: Path, number: int, description: dict[str, Any]) -> str | None:
     content, path = per_label_store.read_label(folder, number), per_label_store.label_file(folder, number)
     if content is None:
         raise CheckpointError(f"{path}: is not there; fit again to go on.")
-    return _opened(lambda: Binary.unpacked(content, str(path), width=per_label_store.width_of(description)))
+    return _open_trusted(lambda: LabelModel.from_bytes(content, str(path), width=per_label_store.width_of(description)))
 
 
-def _opened(read: Callable[[], Any]) -> str | None:
+def _open_trusted(read: Callable[[], Any]) -> str | None:
     """Open what is intact; name types that the caller does not trust yet instead of opening them."""
     try:
         read()

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from partly import calibration, defaults, engine, items, metrics
 from partly.atomic_io import write_file
-from partly.distributed.progress import allowed, step
+from partly.distributed.progress import allow_progress, step
 from partly.errors import DataError, LabelError, SettingError, did_you_mean
 from partly.estimators.config_parameters import describe_parameters, make_init
 from partly.estimators.sklearn_compat import NO_PARTIAL_FIT, classes_of, multi_label
@@ -116,7 +116,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if heirs is not None:
             warnings.warn("heirs is now label_sources; the old name goes in 0.4.", DeprecationWarning, stacklevel=2)
             label_sources = heirs if label_sources is None else label_sources
-        with allowed(self.progress), step("Training"):
+        with allow_progress(self.progress), step("Training"):
             plan = self.resolve(X, Y, validation, sample_weight)
             return self.adopt(engine.fit_calibrated(plan, start_from, label_sources))
 
@@ -126,7 +126,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = align_labels(len(x), Y, beside=X)
         data = engine.prepare(config, (x, labels))
         self._remember(data.items)
-        held_out = None if validation is None else self._held_out(validation, labels.names)
+        held_out = None if validation is None else self._validation_data(validation, labels.names)
         plan = engine.resolve(config, data, held_out, check_weights(sample_weight, data.labels))
         self.reason_ = plan.reason
         self._remember(plan.items)
@@ -179,14 +179,14 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def portfolio_(self) -> list[dict[str, Any]]:
         """Models that "auto" tried: name, score (by `criterion_`, higher is better), weight and seconds of each."""
-        return list(self._told("portfolio"))
+        return list(self._note("portfolio"))
 
     @property
     def criterion_(self) -> str:
         """Criterion by which "auto" judged its models: one of `partly.criteria()`."""
-        return str(self._told("criterion"))
+        return str(self._note("criterion"))
 
-    def _told(self, what: str) -> Any:
+    def _note(self, what: str) -> Any:
         check_is_fitted(self, "fitted_")
         if what not in self.fitted_.method.notes:
             raise AttributeError(
@@ -220,16 +220,16 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : items
             As in `fit`.
         known : Labels, or array of [N, L], optional
-            Known labels of these items, for a head that takes them ("c-tran", "label-transformer"). They sharpen the scores
-            of other entries; scores of known entries mean little.
+            Known labels of these items, for a head that takes them ("c-tran", "label-transformer"). They sharpen the
+            scores of other entries; scores of known entries mean little.
         """
-        return self._shown(self._logits(X, known), X)
+        return self._format_output(self._logits(X, known), X)
 
     def _logits(self, X: Any, known: Any) -> npt.NDArray[np.float32]:
-        x, said = self._asked_of(X, known)
+        x, said = self._scoring_input(X, known)
         return self.fitted_.logits(x, said)
 
-    def _asked_of(self, X: Any, known: Any) -> tuple[Items, Labels | None]:
+    def _scoring_input(self, X: Any, known: Any) -> tuple[Items, Labels | None]:
         """Return checked items and their known labels."""
         check_is_fitted(self, "fitted_")
         x = self._items(X, reset=False)
@@ -240,7 +240,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def features(self, X: Any) -> npt.NDArray[np.float32]:
         """Return the features [N, D] that the model learned from; for images and texts, those of its backbone.
         `predict_proba` and an exported graph accept them too."""
-        x, _ = self._asked_of(X, None)
+        x, _ = self._scoring_input(X, None)
         seen = self.fitted_.prepare_items(x)
         if seen.kind != "features":
             raise SettingError(f"The network of this model takes {seen.kind} as they are, and makes no features once.")
@@ -249,13 +249,13 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any, known: Any = None) -> Any:
         """Return the probability of yes [N, L]; known: see `decision_function`."""
-        x, said = self._asked_of(X, known)
-        return self._shown(self.fitted_.predict(x, said), X)
+        x, said = self._scoring_input(X, known)
+        return self._format_output(self.fitted_.predict(x, said), X)
 
     def predict_proba_blocks(self, X: Any, known: Any = None) -> Iterator[npt.NDArray[np.float32]]:
         """Yield probabilities [B, L] block by block, for more items than fit into memory. `partly.metrics` accepts the
         iterator: metrics.evaluate(model.predict_proba_blocks(X), labels)."""
-        x, said = self._asked_of(X, known)
+        x, said = self._scoring_input(X, known)
         return self.fitted_.predict_blocks(x, said)
 
     def predict(self, X: Any, known: Any = None) -> Any:
@@ -264,11 +264,11 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `thresholds_` are 0.5; with "auto", those of the best expected F1; with `thresholds`, the chosen ones. known:
         see `decision_function`.
         """
-        x, said = self._asked_of(X, known)
+        x, said = self._scoring_input(X, known)
         calls, cuts = np.empty((len(x), len(self.label_names_)), np.int64), logit(self.thresholds_)
         for rows, block in enumerate_rows(self.fitted_.logit_blocks(x, said)):
             calls[rows] = block >= cuts
-        return self._shown(calls, X)
+        return self._format_output(calls, X)
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Set the type of predictions: "pandas" for tables with a column per label and the index of X, or "default" for
@@ -280,7 +280,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._sklearn_output_config = {"transform": check_output_kind(transform or "default")}  # clones keep it
         return self
 
-    def _shown(self, values: Any, X: Any) -> Any:
+    def _format_output(self, values: Any, X: Any) -> Any:
         kind = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
         return to_output(values, kind, self.label_names_, X)
 
@@ -358,7 +358,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
 
-    def _held_out(self, validation: tuple[Any, Any], names: tuple[str, ...]) -> tuple[Items, Labels]:
+    def _validation_data(self, validation: tuple[Any, Any], names: tuple[str, ...]) -> tuple[Items, Labels]:
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise SettingError(f"validation must be a pair (X, Y); got {type(validation).__name__}.")
         x = self._items(validation[0], reset=False)

@@ -14,9 +14,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from partly import atomic_io, binary_relevance, items, metrics
-from partly.binary_relevance import Binary, Entries, Take, Told, check_parameters, count_of, numbers_wanted
+from partly.binary_relevance import Entries, LabelModel, SideInputs, Take, check_parameters, count_rows, expects_numbers
 from partly.clock import Clock, seed_for
-from partly.distributed.threads import limited
+from partly.distributed.threads import thread_limit
 from partly.engine import claim, overwrite_guard, per_label_store, read_description
 from partly.engine.checkpoint import FolderGuard
 from partly.engine.progress_bar import progress_callback
@@ -139,20 +139,20 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Y : Labels, or array of [N, L]
             1 yes, 0 no, NaN unknown. Where X and Y have ids, rows are matched by these, otherwise by position.
         pseudo_labels : array of [N, L], optional
-            Another model's probabilities of unknown entries, NaN without an opinion: 0.7 is a yes of weight 0.7 and a no of
-            weight 0.3. Known entries are unaffected.
+            Another model's probabilities of unknown entries, NaN without an opinion: 0.7 is a yes of weight 0.7 and a
+            no of weight 0.3. Known entries are unaffected.
         scores : array of [N, L], optional
-            Scores of another model. Each label gets those of the other labels as features, and `predict_proba` needs them
-            too. Use out-of-fold scores; others are overconfident.
+            Scores of another model. Each label gets those of the other labels as features, and `predict_proba` needs
+            them too. Use out-of-fold scores; others are overconfident.
         sample_weight : array, optional
             As in `Classifier.fit`, for an estimator that takes weights.
         """
         check_parameters(self.estimator, self.unknown, self.weight_unknown, self.bags, self.seed)
         x = self._items(X, reset=True, numbers=scores is not None)
-        labels = align_labels(count_of(x), Y, beside=X)
+        labels = align_labels(count_rows(x), Y, beside=X)
         sample = check_weights(sample_weight, labels)
-        told = Told.checked(self.weight_unknown, pseudo_labels, scores, len(labels), labels.names, sample)
-        told.refuse_hopeless(labels, self.unknown)
+        told = SideInputs.validate(self.weight_unknown, pseudo_labels, scores, len(labels), labels.names, sample)
+        told.refuse_single_class(labels, self.unknown)
         folder = None if self.run_dir is None else Path(self.run_dir)
         packed = binary_relevance.pack(self.estimator)
         own = {"unknown": self.unknown, "bags": int(self.bags), "seed": int(self.seed)}
@@ -166,7 +166,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 claim(folder, self._description)
                 home = FolderGuard.of(folder)
                 per_label_store.write_whole(folder / per_label_store.ESTIMATOR, packed)
-            with limited(len(labels) * (getattr(self, "n_features_in_", None) or math.inf) * labels.shape[1]):
+            with thread_limit(len(labels) * (getattr(self, "n_features_in_", None) or math.inf) * labels.shape[1]):
                 fitted = self._fit_labels(x, labels, told, home)
 
         def predict(rows: npt.NDArray[np.int64]) -> Floats:
@@ -177,8 +177,8 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         warn_if_nothing_learned(type(self.estimator).__name__, labels, predict)
         return self._take(tuple(fitted), labels.names)
 
-    def _fit_labels(self, x: Any, labels: Labels, told: Told, home: FolderGuard | None) -> list[Binary]:
-        z, clock, fitted = binary_relevance.columns(labels), Clock(self.seed, steps=labels.shape[1]), []
+    def _fit_labels(self, x: Any, labels: Labels, told: SideInputs, home: FolderGuard | None) -> list[LabelModel]:
+        z, clock, fitted = binary_relevance.label_columns(labels), Clock(self.seed, steps=labels.shape[1]), []
         with progress_callback("per-label", type(self.estimator).__name__, 1, self.progress) as watch:
             for label, name in enumerate(labels.names):
                 take, entries = told.take(x, label), told.entries(z(label), label, self.unknown)
@@ -192,20 +192,20 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     watch(clock, {})
         return fitted
 
-    def _fit_label(self, label: int, name: str, take: Take, entries: Entries, home: FolderGuard | None) -> Binary:
+    def _fit_label(self, label: int, name: str, take: Take, entries: Entries, home: FolderGuard | None) -> LabelModel:
         """Load a label from the folder if it is finished; otherwise fit and write it."""
         folder = None if home is None else home.folder
         way_out = " If you know who wrote it: PerLabel(..., trusted={})."
         there = None if folder is None else per_label_store.read_label(folder, label)
         if there is not None and folder is not None:
             where, width = str(per_label_store.label_file(folder, label)), per_label_store.width_of(self._description)
-            return Binary.unpacked(there, where, self.trusted, way_out, width)
+            return LabelModel.from_bytes(there, where, self.trusted, way_out, width)
         seed = seed_for(self.seed, "per-label", label)
         made = binary_relevance.fit_label(self.estimator, take, entries, self.bags, seed, f"label {name!r}")
         if home is not None and folder is not None:
             home.check()
-            content = made.packed()
-            strange = binary_relevance.untrusted(content, self.trusted)
+            content = made.to_bytes()
+            strange = binary_relevance.untrusted_types(content, self.trusted)
             if strange:  # said now, and not when hours of work are to be read again
                 raise SettingError(
                     f"{type(self.estimator).__name__} consists of types that are not scikit-learn's own: "
@@ -219,7 +219,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any, scores: Any = None) -> Any:
         """Return the probability of yes [N, L]; scores: of these items, if `fit` had some."""
-        return self._shown(self._probabilities(X, scores), X)
+        return self._format_output(self._probabilities(X, scores), X)
 
     def _probabilities(self, X: Any, scores: Any) -> Floats:
         check_is_fitted(self, "fitted_")
@@ -228,9 +228,9 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             there, here = ("with", "none are given") if with_scores else ("without", "some are given")
             raise DataError(f"scores: the model was fitted {there} scores of another model, and here {here}.")
         x = self._items(X, reset=False, numbers=with_scores)
-        count = count_of(x)
+        count = count_rows(x)
         p = np.empty((count, len(self.fitted_)))
-        told = Told.checked(1.0, None, scores, count, self.label_names_)
+        told = SideInputs.validate(1.0, None, scores, count, self.label_names_)
         for label, fitted in enumerate(self.fitted_):
             seen = x if scores is None else told.take(x, label)(np.arange(count))
             p[:, label] = fitted.probabilities(seen, count)
@@ -238,18 +238,18 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def decision_function(self, X: Any, scores: Any = None) -> Any:
         """Return the log-odds of yes [N, L]."""
-        return self._shown(binary_relevance.log_odds(self._probabilities(X, scores)), X)
+        return self._format_output(binary_relevance.log_odds(self._probabilities(X, scores)), X)
 
     def predict(self, X: Any, scores: Any = None) -> Any:
         """Return 1 where the probability of yes is at least 0.5, else 0: [N, L]."""
-        return self._shown((self._probabilities(X, scores) >= 0.5).astype(np.int64), X)
+        return self._format_output((self._probabilities(X, scores) >= 0.5).astype(np.int64), X)
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Set the type of predictions: "pandas" for tables with a column per label; see `Classifier.set_output`."""
         self._sklearn_output_config = {"transform": check_output_kind(transform or "default")}  # clones keep it
         return self
 
-    def _shown(self, values: Any, X: Any) -> Any:
+    def _format_output(self, values: Any, X: Any) -> Any:
         kind = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
         return to_output(values, kind, self.label_names_, X)
 
@@ -275,7 +275,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )  # first: what follows says that it belongs to it
             per_label_store.write_whole(folder / per_label_store.ESTIMATOR, binary_relevance.pack(self.estimator))
             for label, (name, fitted) in enumerate(zip(self.label_names_, self.fitted_, strict=True)):
-                per_label_store.write_label(folder, label, name, fitted.packed())
+                per_label_store.write_label(folder, label, name, fitted.to_bytes())
 
     @classmethod
     def load(cls, path: str | Path, trusted: Sequence[str] = ()) -> PerLabel:
@@ -305,12 +305,12 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._description = description
         self._remember(recipe["features_in"], description["features"])
         width = per_label_store.width_of(description)
-        fitted = (Binary.unpacked(*pair, trusted, way_out, width) for pair in zip(done, where, strict=True))
+        fitted = (LabelModel.from_bytes(*pair, trusted, way_out, width) for pair in zip(done, where, strict=True))
         return self._take(tuple(fitted), names)
 
     # ---------------------------------------------------------------- what it is given
 
-    def _take(self, fitted: tuple[Binary, ...], names: tuple[str, ...]) -> Self:
+    def _take(self, fitted: tuple[LabelModel, ...], names: tuple[str, ...]) -> Self:
         self.fitted_, self.label_names_ = fitted, names
         self.classes_ = classes_of(names)
         return self
@@ -329,7 +329,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return self._matrix(items.reorder_features(X, None if names is None else tuple(names)), reset)
         X = items.reorder_table(X, names)
         try:
-            if numbers or numbers_wanted(X):
+            if numbers or expects_numbers(X):
                 how = {"dtype": "numeric", "ensure_all_finite": False, "accept_sparse": "csr"}
                 return validate_data(self, X, reset=reset, **how)
             validate_data(self, X, reset=reset, skip_check_array=True)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from partly.binary_relevance import Shelf
+from partly.binary_relevance import EstimatorStore
 from partly.engine import FittedModel
 from partly.errors import SettingError
 from partly.export.calibrated_logits import Calibrated
@@ -137,7 +137,7 @@ class Entrance:
 
 def graph_of(fitted: FittedModel) -> tuple[Graph, Entrance]:
     """A copy of the model that can be exported, and what goes into it."""
-    kept = next((part for part in fitted.method.modules() if isinstance(part, Shelf)), None)
+    kept = next((part for part in fitted.method.modules() if isinstance(part, EstimatorStore)), None)
     if kept is not None:
         raise SettingError(
             f"{fitted.config.method} holds a scikit-learn estimator for each label, which is no torch code and has no "

@@ -1,15 +1,16 @@
 """Losses: pure functions of logits [B, L] and z [B, L] (+1 yes, -1 no, 0 unknown).
 
-z is checked: anything but -1, 0 and +1 is refused (NaN, -100, booleans and other types that cannot hold -1); floats
-that are one of the three will do. A z of 0 and 1 alone is taken as it stands, unknown and yes, as where only yes is
-known: it cannot be told from targets in which 0 means no, so make z of such by 2 * y - 1. Compiled code is not checked.
+Each returns a tensor whose mean is the loss. Entries that do not count are 0 and stay in the mean, so a batch is
+divided by B x L as in the papers. Losses are computed from logits and stay finite for any finite logit. Entries that do
+not count are removed before anything is computed from them, so neither values nor gradients can leak.
 
-Each returns a tensor whose mean is the loss: entries that do not count are 0 and stay in the mean, so a batch is
-divided by B x L as in the papers. All start from logits and stay finite for any finite logit. Entries that do not count
-are taken out before anything is computed on them, so neither value nor gradient can leak.
+z is validated: values other than -1, 0 and +1 are refused, and so are booleans and types that cannot hold -1. A z of 0
+and 1 alone is read as unknown and yes; convert 0/1 targets by z = 2 * y - 1. Compiled code is not validated.
 
-`basic` is binary cross-entropy on what is known or taken for no, `unknown` holds what gives unknown entries a term of
-their own, `focusing` what weighs an entry by how wrong it is, `ranking` what compares the entries of an item.
+- `basic`: cross-entropy on known entries, optionally with unknown entries as negatives
+- `unknown`: a separate term for unknown entries
+- `focusing`: entries weighted by how wrong the prediction is
+- `ranking`: comparisons between the entries of an item
 """
 
 from partly.losses.basic import assume_negative, bce, cross_entropy, partial_bce

@@ -1,4 +1,4 @@
-"""Binary cross-entropy: on what is known, weighted by how much is known, or with the unknown taken for no."""
+"""Binary cross-entropy on known entries, optionally weighted, or with unknown entries as negatives."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from partly.losses import terms
-from partly.losses.door import takes_z
+from partly.losses.validation import validates_z
 
 MIN_ENTRIES_TO_COUNT = 1 << 16  # entries of a batch, from which on it is asked how many are known
 SPARSE_SHARE = 0.1  # share of them that is known, below which the others are not touched
 
 
 def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
-    """Every entry against its target: 1 yes, 0 no, or anything between. [B, L]"""
+    """Return the cross-entropy of every entry with its target: 1 yes, 0 no, or a value between. [B, L]"""
     return F.binary_cross_entropy_with_logits(logits, target.to(logits.dtype), reduction="none")
 
 
@@ -23,21 +23,21 @@ def weighted_cross_entropy(logits: Tensor, weights: Tensor, targets: Tensor) -> 
     return cross_entropy(logits, targets) * weights
 
 
-@takes_z
+@validates_z
 def bce(logits: Tensor, z: Tensor) -> Tensor:
-    """Binary cross-entropy on the known entries; unknown entries count 0 and still divide. [B, L]
+    """Binary cross-entropy on the known entries; unknown entries are 0 and stay in the mean. [B, L]
 
     Parameters
     ----------
     logits : Tensor, [B, L]
-        What a network gives.
+        Output of a network.
     z : Tensor, [B, L]
         +1 yes, -1 no, 0 unknown.
 
     Returns
     -------
     Tensor, [B, L]
-        The loss of every entry; their mean is the loss.
+        Loss of every entry; the mean is the loss.
 
     Examples
     --------
@@ -48,35 +48,35 @@ def bce(logits: Tensor, z: Tensor) -> Tensor:
     >>> partly.losses.bce(logits, z)
     tensor([[0.1269, 0.0000, 0.9741]])
     """
-    if _few(z):
+    if _is_sparse(z):
         at = z.nonzero(as_tuple=True)
         return torch.zeros_like(logits).index_put(at, cross_entropy(logits[at], z[at] > 0))
     # A logit that counts 0 is taken out first, so that it cannot make a NaN.
     return weighted_cross_entropy(logits.masked_fill(z == 0, 0.0), *terms.bce(z, dtype=logits.dtype))
 
 
-def _few(z: Tensor) -> bool:
-    """Whether it is less work to pick out what is known than to go through all entries of a batch."""
+def _is_sparse(z: Tensor) -> bool:
+    """Tell whether picking out the known entries is less work than computing all."""
     if z.numel() < MIN_ENTRIES_TO_COUNT or torch.compiler.is_compiling():
         return False
     return int(z.count_nonzero()) < SPARSE_SHARE * z.numel()
 
 
-@takes_z
+@validates_z
 def assume_negative(logits: Tensor, z: Tensor) -> Tensor:
-    """Binary cross-entropy with every unknown entry taken for a no. [B, L]
+    """Binary cross-entropy with every unknown entry as a negative. [B, L]
 
     Parameters
     ----------
     logits : Tensor, [B, L]
-        What a network gives.
+        Output of a network.
     z : Tensor, [B, L]
         +1 yes, -1 no, 0 unknown.
 
     Returns
     -------
     Tensor, [B, L]
-        The loss of every entry; their mean is the loss.
+        Loss of every entry; the mean is the loss.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def assume_negative(logits: Tensor, z: Tensor) -> Tensor:
     return weighted_cross_entropy(logits, *terms.assume_negative(z, dtype=logits.dtype))
 
 
-@takes_z
+@validates_z
 def partial_bce(
     logits: Tensor,
     z: Tensor,
@@ -102,30 +102,30 @@ def partial_bce(
     value: float = 5.0,
     paper_rounding: bool = False,
 ) -> Tensor:
-    """`bce` times g(p) = alpha p^gamma + beta, p the share of the item's labels that is known. [B, L]
+    """`bce` times g(p) = alpha p^gamma + beta, where p is the known share of the item's labels. [B, L]
 
-    alpha and beta are solved from g(p0) = value and g(1) = 1 (`normaliser`) unless both are given;
-    `paper_rounding` takes the pair that the paper prints, -4.45 and 5.45.
+    Unless both are given, alpha and beta are solved from g(p0) = value and g(1) = 1 (`normaliser`). `paper_rounding`
+    uses the rounded values of the paper, -4.45 and 5.45.
 
     Parameters
     ----------
     logits : Tensor, [B, L]
-        What a network gives.
+        Output of a network.
     z : Tensor, [B, L]
         +1 yes, -1 no, 0 unknown.
     alpha, beta : float, optional
-        Of g; without both they are solved for.
+        Coefficients of g; solved for by default.
     gamma : float
-        The power of the share that is known.
+        Exponent of the known share.
     p0, value : float
-        The share at which g has this value.
+        Known share at which g has this value.
     paper_rounding : bool
-        The rounded pair of the paper.
+        Use the rounded coefficients of the paper.
 
     Returns
     -------
     Tensor, [B, L]
-        The loss of every entry; their mean is the loss.
+        Loss of every entry; the mean is the loss.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Losses that weigh an entry by how wrong the prediction is. Unknown entries are taken for no, or doubted.
+"""Losses that weight an entry by how wrong the prediction is.
 
-The gradient is that of the value: the weight is differentiated too, as the formulas say.
+The weight is differentiated too, as the formulas say.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from torch.nn import functional as F
 
 from partly.errors import within
 from partly.losses.basic import cross_entropy
-from partly.losses.door import takes_z
+from partly.losses.validation import validates_z
 
 
-@takes_z
+@validates_z
 def focal(logits: Tensor, z: Tensor, *, gamma: float = 2.0) -> Tensor:
-    """Unknown entries are taken for no; each entry counts (1 - p of its target)^gamma. [B, L]
+    """Focal loss; unknown entries count as negatives. Weight: (1 - p of the target)^gamma. [B, L]
 
     Parameters
     ----------
     logits : Tensor, [B, L]
-        What a network gives.
+        Output of a network.
     z : Tensor, [B, L]
         +1 yes, -1 no, 0 unknown.
     gamma : float
-        How fast an entry loses weight as it fits; 0 is `assume_negative`.
+        Focusing parameter; 0 is `assume_negative`.
 
     Returns
     -------
     Tensor, [B, L]
-        The loss of every entry; their mean is the loss.
+        Loss of every entry; the mean is the loss.
 
     Examples
     --------
@@ -46,29 +46,29 @@ def focal(logits: Tensor, z: Tensor, *, gamma: float = 2.0) -> Tensor:
     return asymmetric(logits, z, gamma_yes=gamma, gamma_no=gamma, clip=0.0)
 
 
-@takes_z
+@validates_z
 def asymmetric(
     logits: Tensor, z: Tensor, *, gamma_yes: float = 0.0, gamma_no: float = 4.0, clip: float = 0.05
 ) -> Tensor:
-    """Focal, with a gamma of its own for no, of which those below p = `clip` do not count at all. [B, L]
+    """Focal loss with a separate gamma for negatives, which are ignored below p = `clip`. [B, L]
 
     The defaults are those of the paper (Ridnik et al., ICCV 2021).
 
     Parameters
     ----------
     logits : Tensor, [B, L]
-        What a network gives.
+        Output of a network.
     z : Tensor, [B, L]
         +1 yes, -1 no, 0 unknown.
     gamma_yes, gamma_no : float
-        `gamma` of `focal`, of yes and of no.
+        Focusing parameters of positives and negatives.
     clip : float
-        A no below this probability does not count.
+        Negatives below this probability are ignored.
 
     Returns
     -------
     Tensor, [B, L]
-        The loss of every entry; their mean is the loss.
+        Loss of every entry; the mean is the loss.
 
     Examples
     --------
@@ -81,10 +81,10 @@ def asymmetric(
     """
     within(0, math.inf, gamma_yes=gamma_yes, gamma_no=gamma_no)
     within(0, 0.99, clip=clip)
-    return torch.where(z > 0, _focused(logits, gamma_yes), _focused_no(logits, gamma_no, clip))
+    return torch.where(z > 0, _focal(logits, gamma_yes), _focal_negative(logits, gamma_no, clip))
 
 
-@takes_z
+@validates_z
 def partial_asymmetric(
     logits: Tensor,
     z: Tensor,
@@ -96,29 +96,27 @@ def partial_asymmetric(
     weight_unknown: float = 1.0,
     ignored: Tensor | None = None,
 ) -> Tensor:
-    """`asymmetric`, with a gamma and a weight of its own for unknown entries, some of which are left out. [B, L]
-
-    `ignored`: a mask [B, L] of the entries that do not count.
+    """`asymmetric` with a separate gamma and weight for unknown entries, some of which are ignored. [B, L]
 
     Parameters
     ----------
     logits : Tensor, [B, L]
-        What a network gives.
+        Output of a network.
     z : Tensor, [B, L]
         +1 yes, -1 no, 0 unknown.
     gamma_yes, gamma_no, gamma_unknown : float
-        `gamma` of `focal`, of each kind of entry.
+        Focusing parameters of each kind of entry.
     clip : float
-        A no below this probability does not count.
+        Negatives below this probability are ignored.
     weight_unknown : float
-        How much an unknown entry counts.
+        Weight of unknown entries.
     ignored : Tensor, [B, L], optional
-        Boolean: entries that do not count.
+        Mask of entries that are ignored.
 
     Returns
     -------
     Tensor, [B, L]
-        The loss of every entry; their mean is the loss.
+        Loss of every entry; the mean is the loss.
 
     Examples
     --------
@@ -134,33 +132,34 @@ def partial_asymmetric(
     within(0, 0.99, clip=clip)
     if ignored is not None:
         logits = torch.where(ignored, 0.0, logits)
-    unknown = weight_unknown * _focused_no(logits, gamma_unknown, clip)
-    known = torch.where(z > 0, _focused(logits, gamma_yes), _focused_no(logits, gamma_no, clip))
+    unknown = weight_unknown * _focal_negative(logits, gamma_unknown, clip)
+    known = torch.where(z > 0, _focal(logits, gamma_yes), _focal_negative(logits, gamma_no, clip))
     entries = torch.where(z == 0, unknown, known)
     return entries if ignored is None else torch.where(ignored, 0.0, entries)
 
 
-@takes_z
+@validates_z
 def hill(logits: Tensor, z: Tensor, *, height: float = 1.5, margin: float = 1.0, gamma: float = 2.0) -> Tensor:
-    """Unknown entries: (height - p) p^2, whose pull fades as p goes to 1. Yes: focal, at `margin` less. [B, L]
+    """Unknown entries: (height - p) p^2, whose gradient fades as p approaches 1. Positives: focal, with a margin. [B,
+    L]
 
     Parameters
     ----------
     logits : Tensor, [B, L]
-        What a network gives.
+        Output of a network.
     z : Tensor, [B, L]
         +1 yes, -1 no, 0 unknown.
     height : float
-        Where the curve of unknown entries would cross 0 again; its top is at two thirds of it.
+        Second zero of the curve of unknown entries; its maximum is at two thirds of it.
     margin : float
-        What is taken off the logit of a yes.
+        Subtracted from the logits of positives.
     gamma : float
-        As in `focal`, of yes.
+        Focusing parameter of positives.
 
     Returns
     -------
     Tensor, [B, L]
-        The loss of every entry; their mean is the loss.
+        Loss of every entry; the mean is the loss.
 
     Examples
     --------
@@ -174,30 +173,30 @@ def hill(logits: Tensor, z: Tensor, *, height: float = 1.5, margin: float = 1.0,
     within(0, math.inf, gamma=gamma)
     p = torch.sigmoid(logits)
     doubted = torch.where(z == 0, (height - p) * p**2, cross_entropy(logits, torch.zeros_like(z)))
-    return torch.where(z > 0, _focused(logits - margin, gamma), doubted)
+    return torch.where(z > 0, _focal(logits - margin, gamma), doubted)
 
 
-@takes_z
+@validates_z
 def splc(logits: Tensor, z: Tensor, *, threshold: float = 0.6, margin: float = 1.0, gamma: float = 2.0) -> Tensor:
-    """Focal; unknown entries are yes above p = `threshold`, else no. Known yes: at `margin` less. [B, L]
+    """Focal loss; unknown entries count as positives above p = `threshold`, else as negatives. [B, L]
 
     Parameters
     ----------
     logits : Tensor, [B, L]
-        What a network gives.
+        Output of a network.
     z : Tensor, [B, L]
         +1 yes, -1 no, 0 unknown.
     threshold : float
-        The probability from which on an unknown entry is taken for yes.
+        Probability above which an unknown entry counts as positive.
     margin : float
-        What is taken off the logit of a known yes.
+        Subtracted from the logits of known positives.
     gamma : float
-        As in `focal`.
+        Focusing parameter.
 
     Returns
     -------
     Tensor, [B, L]
-        The loss of every entry; their mean is the loss.
+        Loss of every entry; the mean is the loss.
 
     Examples
     --------
@@ -212,19 +211,19 @@ def splc(logits: Tensor, z: Tensor, *, threshold: float = 0.6, margin: float = 1
     within(0, 1, threshold=threshold)
     found = (z == 0) & (torch.sigmoid(logits.detach()) > threshold)
     target = torch.where(z > 0, logits - margin, torch.where(found, logits, -logits))
-    return _focused(target, gamma)
+    return _focal(target, gamma)
 
 
-def _focused(logits: Tensor, gamma: float) -> Tensor:
-    """-(1 - p)^gamma log p: focal, of entries that are yes."""
+def _focal(logits: Tensor, gamma: float) -> Tensor:
+    """-(1 - p)^gamma log p: the focal loss of positives."""
     # A power by its logarithm has a finite gradient everywhere, for any gamma.
     return torch.exp(gamma * F.logsigmoid(-logits)) * -F.logsigmoid(logits)
 
 
-def _focused_no(logits: Tensor, gamma: float, clip: float) -> Tensor:
-    """-q^gamma log(1 - q), q = max(p - clip, 0): focal, of entries that are no."""
+def _focal_negative(logits: Tensor, gamma: float, clip: float) -> Tensor:
+    """-q^gamma log(1 - q), q = max(p - clip, 0): the focal loss of negatives."""
     if not clip:
-        return _focused(-logits, gamma)
+        return _focal(-logits, gamma)
     shifted = torch.sigmoid(logits) - clip
     counts = shifted > 0
     q = torch.where(counts, shifted, 0.5)  # any number inside: the power of 0 has no finite gradient

@@ -1,6 +1,6 @@
-"""Losses of pairs: each yes of an item should score above each no of it. One value per item, 0 where it has no pair.
+"""Pairwise ranking losses: positives of an item should score above its negatives.
 
-Unknown entries are in no pair, unless they are taken for no.
+One value per item, 0 without pairs. Unknown entries are in no pair, unless they count as negatives.
 """
 
 from __future__ import annotations
@@ -9,26 +9,26 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from partly.losses.door import takes_z
+from partly.losses.validation import validates_z
 
 
-@takes_z
+@validates_z
 def lsep(logits: Tensor, z: Tensor, *, unknown_as_no: bool = False) -> Tensor:
-    """log(1 + sum over pairs of a yes p and a no n of exp(s_n - s_p)). [B]
+    """log(1 + sum over pairs of a positive p and a negative n of exp(s_n - s_p)). [B]
 
     Parameters
     ----------
     logits : Tensor, [B, L]
-        What a network gives.
+        Output of a network.
     z : Tensor, [B, L]
         +1 yes, -1 no, 0 unknown.
     unknown_as_no : bool
-        Pair a yes with unknown entries too.
+        Treat unknown entries as negatives.
 
     Returns
     -------
     Tensor, [B]
-        The loss of every item; their mean is the loss.
+        Loss of every item; the mean is the loss.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def lsep(logits: Tensor, z: Tensor, *, unknown_as_no: bool = False) -> Tensor:
     >>> partly.losses.lsep(logits, z)
     tensor([0.2014])
     """
-    yes, no = sides(z, unknown_as_no)
+    yes, no = positives_and_negatives(z, unknown_as_no)
     paired = yes.any(dim=1) & no.any(dim=1)
     yes, no, scores = yes[paired], no[paired], logits[paired]
     # The double sum is a product of two sums, so it costs L and not L^2, and each has its own stable logarithm.
@@ -48,25 +48,25 @@ def lsep(logits: Tensor, z: Tensor, *, unknown_as_no: bool = False) -> Tensor:
     return logits.new_zeros(len(z)).index_put((paired,), F.softplus(above + below))
 
 
-@takes_z
+@validates_z
 def rank_net(logits: Tensor, z: Tensor, *, unknown_as_no: bool = False) -> Tensor:
-    """The mean over pairs of a yes p and a no n of log(1 + exp(s_n - s_p)). [B]
+    """Mean over pairs of a positive p and a negative n of log(1 + exp(s_n - s_p)). [B]
 
-    Takes memory for L numbers per yes.
+    It needs memory for L numbers per positive.
 
     Parameters
     ----------
     logits : Tensor, [B, L]
-        What a network gives.
+        Output of a network.
     z : Tensor, [B, L]
         +1 yes, -1 no, 0 unknown.
     unknown_as_no : bool
-        Pair a yes with unknown entries too.
+        Treat unknown entries as negatives.
 
     Returns
     -------
     Tensor, [B]
-        The loss of every item; their mean is the loss.
+        Loss of every item; the mean is the loss.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def rank_net(logits: Tensor, z: Tensor, *, unknown_as_no: bool = False) -> Tenso
     >>> partly.losses.rank_net(logits, z)
     tensor([0.2014])
     """
-    yes, no = sides(z, unknown_as_no)
+    yes, no = positives_and_negatives(z, unknown_as_no)
     item, label = (yes & no.any(dim=1, keepdim=True)).nonzero(as_tuple=True)
     rivals = no[item]
     gaps = torch.where(rivals, logits[item], 0.0) - logits[item, label].unsqueeze(1)
@@ -85,6 +85,6 @@ def rank_net(logits: Tensor, z: Tensor, *, unknown_as_no: bool = False) -> Tenso
     return logits.new_zeros(len(z)).index_add(0, item, sums / (rivals.sum(dim=1) * yes.sum(dim=1)[item]))
 
 
-def sides(z: Tensor, unknown_as_no: bool) -> tuple[Tensor, Tensor]:
-    """Which entries are yes, and which are no. Boolean, [B, L]"""
+def positives_and_negatives(z: Tensor, unknown_as_no: bool) -> tuple[Tensor, Tensor]:
+    """Return the masks of positives and negatives, [B, L]."""
     return z > 0, z <= 0 if unknown_as_no else z < 0

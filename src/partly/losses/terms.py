@@ -1,7 +1,7 @@
-"""Weights and targets of the losses that are a weighted cross-entropy: functions of z that give [B, L] each.
+"""Weights and targets, [B, L] each, of the losses that are a weighted cross-entropy.
 
-The loss of an entry is its weight times the cross-entropy of its logit with its target. Such a loss is convex in the
-logits, so that a linear head under it can be solved. The losses themselves are derived from these functions.
+The loss of an entry is its weight times the cross-entropy with its target. It is convex in the logits, so a linear head
+can be solved. The losses are derived from these functions.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def one_class(z: Tensor, *, weight: float = 0.03, dtype: torch.dtype = torch.flo
 
 
 def _unknown_weight(z: Tensor, weight: float, dtype: torch.dtype) -> Tensor:
-    """`weight` for unknown entries and 1 for known ones."""
+    """Return `weight` for unknown entries and 1 for known ones."""
     return torch.ones_like(z, dtype=dtype).masked_fill_(z == 0, weight)
 
 
@@ -78,7 +78,7 @@ def known_weight(
     paper_rounding: bool,
     dtype: torch.dtype,
 ) -> Tensor:
-    """g(p) of each item, [B, 1]: see `losses.partial_bce`."""
+    """Return g(p) of each item, [B, 1]; see `losses.partial_bce`."""
     if paper_rounding:
         alpha, beta = -4.45, 5.45
     elif alpha is None or beta is None:
@@ -89,7 +89,7 @@ def known_weight(
 
 
 def normaliser(p0: float, value: float, gamma: float) -> tuple[float, float]:
-    """(alpha, beta) such that g(p) = alpha p^gamma + beta has g(p0) = value and g(1) = 1."""
+    """Return (alpha, beta) with g(p0) = value and g(1) = 1, for g(p) = alpha p^gamma + beta."""
     if not 0 < p0 < 1 or gamma == 0:
         raise SettingError(f"g(p0) = value needs 0 < p0 < 1 and gamma other than 0; got p0 = {p0}, gamma = {gamma}.")
     alpha = (value - 1.0) / (p0**gamma - 1.0)

@@ -1,4 +1,4 @@
-"""Losses that give unknown entries a term of their own. Known entries have their binary cross-entropy."""
+"""Losses with a separate term for unknown entries. Known entries have their binary cross-entropy."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from partly import selection
 from partly.errors import within
 from partly.losses import terms
 from partly.losses.basic import assume_negative, bce, cross_entropy, weighted_cross_entropy
-from partly.losses.door import takes_z
+from partly.losses.validation import validates_z
 
 # -------------------------------------------------------------------- a weaker no
 
 
-@takes_z
+@validates_z
 def down_weight(logits: Tensor, z: Tensor, *, weight: float = 0.05) -> Tensor:
-    """Unknown entries are taken for no, at a constant weight. [B, L]
+    """Unknown entries count as negatives at a constant weight. [B, L]
 
     Parameters
     ----------
     logits : Tensor, [B, L]
-        What a network gives.
+        Output of a network.
     z : Tensor, [B, L]
         +1 yes, -1 no, 0 unknown.
     weight : float
-        How much an unknown entry counts, beside 1 for a known one.
+        Weight of unknown entries; known ones have 1.
 
     Returns
     -------
     Tensor, [B, L]
-        The loss of every entry; their mean is the loss.
+        Loss of every entry; the mean is the loss.
 
     Examples
     --------
@@ -47,21 +47,21 @@ def down_weight(logits: Tensor, z: Tensor, *, weight: float = 0.05) -> Tensor:
     return weighted_cross_entropy(logits, *terms.down_weight(z, weight=weight, dtype=logits.dtype))
 
 
-@takes_z
+@validates_z
 def weak_assume_negative(logits: Tensor, z: Tensor) -> Tensor:
-    """`down_weight` with 1 / (L - 1): all unknown entries of an item weigh about as much as its one yes. [B, L]
+    """`down_weight` with 1 / (L - 1): the unknown entries of an item weigh about as much as one positive. [B, L]
 
     Parameters
     ----------
     logits : Tensor, [B, L]
-        What a network gives.
+        Output of a network.
     z : Tensor, [B, L]
         +1 yes, -1 no, 0 unknown.
 
     Returns
     -------
     Tensor, [B, L]
-        The loss of every entry; their mean is the loss.
+        Loss of every entry; the mean is the loss.
 
     Examples
     --------
@@ -75,23 +75,23 @@ def weak_assume_negative(logits: Tensor, z: Tensor) -> Tensor:
     return weighted_cross_entropy(logits, *terms.weak_assume_negative(z, dtype=logits.dtype))
 
 
-@takes_z
+@validates_z
 def label_smoothing(logits: Tensor, z: Tensor, *, smoothing: float = 0.1) -> Tensor:
-    """Unknown entries are taken for no; every target lies `smoothing` away from 0 or 1. [B, L]
+    """Unknown entries count as negatives; all targets are smoothed. [B, L]
 
     Parameters
     ----------
     logits : Tensor, [B, L]
-        What a network gives.
+        Output of a network.
     z : Tensor, [B, L]
         +1 yes, -1 no, 0 unknown.
     smoothing : float
-        How far targets lie from 0 and 1.
+        Distance of targets from 0 and 1.
 
     Returns
     -------
     Tensor, [B, L]
-        The loss of every entry; their mean is the loss.
+        Loss of every entry; the mean is the loss.
 
     Examples
     --------
@@ -105,23 +105,23 @@ def label_smoothing(logits: Tensor, z: Tensor, *, smoothing: float = 0.1) -> Ten
     return weighted_cross_entropy(logits, *terms.label_smoothing(z, smoothing=smoothing, dtype=logits.dtype))
 
 
-@takes_z
+@validates_z
 def negative_label_smoothing(logits: Tensor, z: Tensor, *, smoothing: float = 0.1) -> Tensor:
-    """Unknown entries have the target `smoothing`; known ones their own, 1 or 0. [B, L]
+    """Unknown entries have the target `smoothing`; known targets are not smoothed. [B, L]
 
     Parameters
     ----------
     logits : Tensor, [B, L]
-        What a network gives.
+        Output of a network.
     z : Tensor, [B, L]
         +1 yes, -1 no, 0 unknown.
     smoothing : float
-        The target of unknown entries.
+        Target of unknown entries.
 
     Returns
     -------
     Tensor, [B, L]
-        The loss of every entry; their mean is the loss.
+        Loss of every entry; the mean is the loss.
 
     Examples
     --------
@@ -139,30 +139,30 @@ def negative_label_smoothing(logits: Tensor, z: Tensor, *, smoothing: float = 0.
 
 
 def binary_entropy(logits: Tensor) -> Tensor:
-    """H(p) = -p log p - (1 - p) log(1 - p) of p = sigmoid(logits), to full precision at both ends. [B, L]"""
+    """Return H(p) = -p log p - (1 - p) log(1 - p) of p = sigmoid(logits), accurate at both ends. [B, L]"""
     size = logits.abs()
     return size * torch.sigmoid(-size) - F.logsigmoid(size)
 
 
-@takes_z
+@validates_z
 def entropy_maximization(logits: Tensor, z: Tensor, *, alpha: float = 0.1) -> Tensor:
-    """Unknown entries are drawn towards p = 1/2: their term is -alpha H(p). [B, L]
+    """Unknown entries are drawn towards p = 1/2 by the term -alpha H(p). [B, L]
 
-    The default is that of the paper for COCO and NUS-WIDE (Zhou et al., ECCV 2022; VOC: 0.2).
+    The default is the paper's for COCO and NUS-WIDE (Zhou et al., ECCV 2022; VOC: 0.2).
 
     Parameters
     ----------
     logits : Tensor, [B, L]
-        What a network gives.
+        Output of a network.
     z : Tensor, [B, L]
         +1 yes, -1 no, 0 unknown.
     alpha : float
-        The weight of the entropy of unknown entries.
+        Weight of the entropy of unknown entries.
 
     Returns
     -------
     Tensor, [B, L]
-        The loss of every entry; their mean is the loss.
+        Loss of every entry; the mean is the loss.
 
     Examples
     --------
@@ -176,23 +176,23 @@ def entropy_maximization(logits: Tensor, z: Tensor, *, alpha: float = 0.1) -> Te
     return torch.where(z == 0, -alpha * binary_entropy(logits), assume_negative(logits, z))
 
 
-@takes_z
+@validates_z
 def entropy_minimization(logits: Tensor, z: Tensor, *, weight: float = 1.0) -> Tensor:
-    """Unknown entries are pushed away from p = 1/2, to whichever side they lean: their term is weight H(p). [B, L]
+    """Unknown entries are pushed away from p = 1/2 by the term weight H(p). [B, L]
 
     Parameters
     ----------
     logits : Tensor, [B, L]
-        What a network gives.
+        Output of a network.
     z : Tensor, [B, L]
         +1 yes, -1 no, 0 unknown.
     weight : float
-        The weight of the entropy of unknown entries.
+        Weight of the entropy of unknown entries.
 
     Returns
     -------
     Tensor, [B, L]
-        The loss of every entry; their mean is the loss.
+        Loss of every entry; the mean is the loss.
 
     Examples
     --------
@@ -209,25 +209,23 @@ def entropy_minimization(logits: Tensor, z: Tensor, *, weight: float = 1.0) -> T
 # -------------------------------------------------------------------- how many yes an item has
 
 
-@takes_z
+@validates_z
 def expected_positive(logits: Tensor, z: Tensor, *, expected_yes: float | None = None) -> Tensor:
-    """`bce`, and a penalty that keeps the predicted number of yes per item near `expected_yes`. [B, L]
-
-    None: `yes_per_item` of the batch.
+    """`bce`, plus a penalty that keeps the predicted number of positives per item near `expected_yes`. [B, L]
 
     Parameters
     ----------
     logits : Tensor, [B, L]
-        What a network gives.
+        Output of a network.
     z : Tensor, [B, L]
         +1 yes, -1 no, 0 unknown.
     expected_yes : float, optional
-        How many yes an item has; without it, what the batch lets guess.
+        Number of positives per item; by default `yes_per_item` of the batch.
 
     Returns
     -------
     Tensor, [B, L]
-        The loss of every entry; their mean is the loss.
+        Loss of every entry; the mean is the loss.
 
     Examples
     --------
@@ -244,15 +242,15 @@ def expected_positive(logits: Tensor, z: Tensor, *, expected_yes: float | None =
 
 
 def count_penalty(logits: Tensor, expected_yes: float | Tensor) -> Tensor:
-    """((mean over items of the sum of p) - expected_yes)^2 / L^2, one number."""
+    """Return ((mean over items of the sum of p) - expected_yes)^2 / L^2, a scalar."""
     return ((torch.sigmoid(logits).sum(dim=1).mean() - expected_yes) / logits.shape[1]) ** 2
 
 
 def yes_per_item(yes: int, no: int, items: int, labels: int) -> float:
-    """How many yes an item has, guessed from the numbers of known entries.
+    """Estimate the number of positives per item from the numbers of known entries.
 
-    Where some entries are known to be no: L times the share of yes among what is known, as if it were known by
-    chance. Where only yes is known: known yes per item, which is the least that there can be.
+    With known negatives it is L times the share of positives among known entries, as if they were missing at random.
+    With positives only it is the number of known positives per item, a lower bound.
     """
     return labels * yes / (yes + no) if no else yes / max(items, 1)
 
@@ -260,7 +258,7 @@ def yes_per_item(yes: int, no: int, items: int, labels: int) -> float:
 # -------------------------------------------------------------------- yes or no, as the predictions say
 
 
-@takes_z
+@validates_z
 def generalized_robust(
     logits: Tensor,
     z: Tensor,
@@ -272,30 +270,29 @@ def generalized_robust(
     yes_power: float = 0.01,
     no_power: float = 1.0,
 ) -> Tensor:
-    """Unknown entries are a mixture of yes and no, weighted; their terms are robust powers. [B, L]
+    """Unknown entries are a weighted mixture of robust terms for yes and no. [B, L]
 
-    An unknown entry is a yes with probability k = sigmoid(slope p + offset), and counts with weight
-    v = exp(-(p - centre)^2 / (2 width^2)): v (k (1 - p^q) / q + (1 - k) (1 - (1 - p)^r) / r), q = yes_power,
-    r = no_power. No gradient flows through k and v. The defaults are where the authors end on VOC (Chen et al., IJCAI
-    2024).
+    An unknown entry is positive with probability k = sigmoid(slope p + offset), and has the weight v = exp(-(p -
+    centre)^2 / (2 width^2)). Its term is v (k (1 - p^q) / q + (1 - k) (1 - (1 - p)^r) / r), with q = yes_power and r =
+    no_power. k and v have no gradient. The defaults are the authors' final values on VOC (Chen et al., IJCAI 2024).
 
     Parameters
     ----------
     logits : Tensor, [B, L]
-        What a network gives.
+        Output of a network.
     z : Tensor, [B, L]
         +1 yes, -1 no, 0 unknown.
     slope, offset : float
-        Of the chance that an unknown entry is yes.
+        Of the probability that an unknown entry is positive.
     centre, width : float
-        Of the weight of an unknown entry.
+        Of the weight of unknown entries.
     yes_power, no_power : float
-        Of the two robust terms; towards 0 they are cross-entropy, at 1 the absolute error.
+        Exponents of the robust terms: towards 0 cross-entropy, at 1 the absolute error.
 
     Returns
     -------
     Tensor, [B, L]
-        The loss of every entry; their mean is the loss.
+        Loss of every entry; the mean is the loss.
 
     Examples
     --------
@@ -316,28 +313,28 @@ def generalized_robust(
     return torch.where(z == 0, weight * (mixture * yes + (1 - mixture) * no), assume_negative(logits, z))
 
 
-@takes_z
+@validates_z
 def large_loss(logits: Tensor, z: Tensor, *, share: float = 0.02, correct: bool = False) -> Tensor:
-    """Unknown entries are taken for no, but for the share of them that fits worst: left out, or taken for yes. [B, L]
+    """Unknown entries count as negatives, except for the share with the largest loss: ignored, or positives. [B, L]
 
-    The share is of the unknown entries of the batch, rounded up. The default is where the paper ends after ten epochs
-    on VOC (Kim et al., CVPR 2022: 0.2 % more in each).
+    The share is of the unknown entries of the batch, rounded up. The default is the paper's value after ten epochs on
+    VOC (Kim et al., CVPR 2022: 0.2 % more per epoch).
 
     Parameters
     ----------
     logits : Tensor, [B, L]
-        What a network gives.
+        Output of a network.
     z : Tensor, [B, L]
         +1 yes, -1 no, 0 unknown.
     share : float
-        How much of the unknown entries is not believed to be no.
+        Share of unknown entries that do not count as negatives.
     correct : bool
-        Take these for yes instead of leaving them out.
+        Count these as positives instead of ignoring them.
 
     Returns
     -------
     Tensor, [B, L]
-        The loss of every entry; their mean is the loss.
+        Loss of every entry; the mean is the loss.
 
     Examples
     --------

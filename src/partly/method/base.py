@@ -242,7 +242,7 @@ class Method(nn.Module):
         if self._average is None:
             yield
         else:
-            with self._average.swapped_in():
+            with self._average.swap():
                 yield
 
     def apply_average(self) -> None:
@@ -288,7 +288,9 @@ class Method(nn.Module):
         """Return everything that is needed to resume training, as a flat dictionary of tensors."""
         tensors = self.weights() | self.entries()
         for name, optimiser in self.optimisers().items():
-            tensors |= {f"optimiser.{name}.{key}": value for key, value in optimisers.state_of(optimiser).items()}
+            tensors |= {
+                f"optimiser.{name}.{key}": value for key, value in optimisers.optimizer_state(optimiser).items()
+            }
         if self._accumulating:
             waiting = ((name, parameter.grad) for name, parameter in self.named_parameters())
             tensors |= {f"gradient.{name}": gradient for name, gradient in waiting if gradient is not None}
@@ -315,7 +317,7 @@ class Method(nn.Module):
             optimisers.load_state(optimiser, tensors, f"optimiser.{name}.")
         for key in (key for key in tensors if key.startswith("gradient.")):
             parameter, self._accumulating = self.get_parameter(key.removeprefix("gradient.")), True
-            parameter.grad = optimisers.laid_out_as(parameter, tensors[key]).to(parameter.device)
+            parameter.grad = optimisers.match_layout(parameter, tensors[key]).to(parameter.device)
         if self.task.config.average is not None and "average.steps" in tensors:
             self._averaging(self.task.config.average).load(tensors, "average.")
 

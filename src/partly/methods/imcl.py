@@ -1,7 +1,7 @@
 """Interactive multi-label CNN learning (IMCL): an item agrees with a few similar items, which are learned too.
 
 When to use
-    Similar items should vote for each other's unknown entries, or entries must be explained by neighbours
+    Similar items should vote for each other's unknown entries, or entries must be explain_entry by neighbours
     (`partly explain`).
 
 Formula
@@ -67,9 +67,9 @@ from partly.similarity import (
     LabelGraph,
     LabelVectors,
     Neighbours,
-    explained,
+    explain_entry,
     joint_nonnegative_omp,
-    mixed,
+    mix_rows,
     read_classes,
 )
 
@@ -178,7 +178,7 @@ class Imcl(Method):
 
     def _candidates(self, pool: Pool, index: Tensor, classes: Tensor) -> Candidates:
         """Items of a pool; classes [N] of all that are in it."""
-        return Candidates.joined(self._encode(pool.take(part), classes)[1] for part in index.split(ENCODED))
+        return Candidates.concatenate(self._encode(pool.take(part), classes)[1] for part in index.split(ENCODED))
 
     # ---------------------------------------------------------------- a step
 
@@ -207,10 +207,10 @@ class Imcl(Method):
         alone = support[:, 0] < 0
         chosen, place = support.clamp(min=0).unique(return_inverse=True)
         place = torch.where(support < 0, -1, place)
-        labels = mixed(self.vectors.heard(others.scores[chosen], others.z[chosen]), place, weights[0])
+        labels = mix_rows(self.vectors.through_graph(others.scores[chosen], others.z[chosen]), place, weights[0])
         labels = torch.tanh(labels) if self.tanh else labels
-        features = mixed(others.features[chosen], place, weights[1])
-        pairs = ((self.vectors.filled(own.scores, own.z), labels), (own.features, features))
+        features = mix_rows(others.features[chosen], place, weights[1])
+        pairs = ((self.vectors.fill_unknown(own.scores, own.z), labels), (own.features, features))
         errors = torch.stack([(target - rebuilt).square().sum(dim=1) for target, rebuilt in pairs])
         return torch.where(alone, 0.0, errors).mean(dim=1)
 
@@ -219,8 +219,8 @@ class Imcl(Method):
         """Support, label weights and feature weights of some items, [B, k] each; nobody is similar to itself. Scales
         that are to count in the search count once they are measured."""
         count = 1 + max(int(part.side.max()) for part in (own, others))
-        labels = own.with_side(self.vectors.filled(own.scores, own.z), self.side_weight, count)
-        heard = others.with_side(self.vectors.heard(others.scores, others.z), self.side_weight, count)
+        labels = own.with_side(self.vectors.fill_unknown(own.scores, own.z), self.side_weight, count)
+        heard = others.with_side(self.vectors.through_graph(others.scores, others.z), self.side_weight, count)
         scales = self.scale if self.scaled_search and self.scale.all() else torch.ones_like(self.scale)
         lambda_y, lambda_f = (scales * scales.new_tensor(self.lambdas)).tolist()
         if self.similar_by == "features":  # in the place of labels too, so that both have the same weights
@@ -256,7 +256,7 @@ class Imcl(Method):
         neighbours = support[support >= 0]
         vectors = self.vectors.parts(label, others.scores[neighbours], others.z[neighbours])
         near = Neighbours(others.index[neighbours], torch.stack(weights)[:, : len(neighbours)], *vectors)
-        return explained(label, torch.sigmoid(logits[0, label]).item(), near, self.vectors.graph)
+        return explain_entry(label, torch.sigmoid(logits[0, label]).item(), near, self.vectors.graph)
 
     def _single_item(self, item: int | Tensor, pool: Pool | None) -> Batch:
         if pool is not None and not isinstance(item, Tensor):

@@ -36,7 +36,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from partly.binary_relevance import Entries, Shelf, columns, entries_of, fit_label, log_odds
+from partly.binary_relevance import Entries, EstimatorStore, collect_entries, fit_label, label_columns, log_odds
 from partly.clock import Clock, seed_for
 from partly.errors import within
 from partly.method import About, Method, Task
@@ -74,7 +74,7 @@ class PerLabel(Method):
         self.estimator, self.c = estimator, c
         self.unknown, self.weight_unknown, self.bags = unknown, weight_unknown, bags
         self.standardise = Standardise(task.items.statistics.keeping_size, task.items.shape)
-        self.shelf = Shelf(task.labels, math.prod(task.items.shape))
+        self.shelf = EstimatorStore(task.labels, math.prod(task.items.shape))
         seeds = [seed_for(task.config.seed, "per-label", label) for label in range(task.labels)]
         self.register_buffer("seeds", torch.tensor(seeds, dtype=torch.int64))
         self.register_buffer("loss", torch.zeros(task.labels))
@@ -88,11 +88,11 @@ class PerLabel(Method):
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
         if clock.epoch == 0 and clock.step < self.task.labels:
             x = self._features(pool)
-            z = columns(pool.labels)
+            z = label_columns(pool.labels)
         for label in range(clock.step, self.task.labels):
             if clock.epoch == 0:
                 weights = None if pool.weights is None else pool.weights[:, label % pool.weights.shape[1]]
-                entries = entries_of(z(label), self.unknown, self.weight_unknown).weighed(weights)
+                entries = collect_entries(z(label), self.unknown, self.weight_unknown).reweight(weights)
                 self._fit(label, x, entries, pool.labels.names[label])
             yield {"loss": self.loss[label].item()}
 

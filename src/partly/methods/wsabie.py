@@ -37,7 +37,7 @@ from torch.nn import functional as F
 from partly.clock import Clock, seed_for
 from partly.errors import within
 from partly.losses import bce
-from partly.losses.ranking import sides
+from partly.losses.ranking import positives_and_negatives
 from partly.method import About, Method, Task
 from partly.networks.layers import low_rank_network
 from partly.pool import Batch
@@ -80,7 +80,7 @@ class Wsabie(Method):
         if not self._is_ranking(clock):
             loss = bce(logits, batch.z).mean()
         else:
-            yes, no = sides(batch.z, self.unknown_as_no)
+            yes, no = positives_and_negatives(batch.z, self.unknown_as_no)
             loss = warp(logits, yes, no, self.margin, self.trials, clock.generator("warp")).mean()
         self.step(loss, clock, self.optimiser)
         self._limit_norms()

@@ -1,1 +1,1 @@
-"""From gradients to changes: optimisers by name, `schedules` of the learning rate, and the average of the weights."""
+"""Optimizers, learning rate schedules and weight averaging."""

@@ -1,7 +1,6 @@
-"""An exponential average of weights: of those after every step so far, each counting `decay` times as much as the next.
+"""Exponential moving average of weights over all steps so far.
 
-The weights of the steps are divided by their sum, so that the average is one from the first step on, and not for
-hundreds of them mostly the weights of the beginning.
+It is normalized by the sum of its coefficients, so that the initial weights have no influence.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from partly.optim.optimisers import laid_out_as
+from partly.optim.optimisers import match_layout
 
 
 class Average:
-    """Of some parameters, which go on as they are."""
+    """Moving average of parameters."""
 
     def __init__(self, parameters: Mapping[str, nn.Parameter], decay: float) -> None:
         self.parameters, self.decay = dict(parameters), decay
@@ -25,15 +24,15 @@ class Average:
 
     @torch.no_grad()
     def update(self) -> None:
-        """After a step."""
+        """Add the weights after a step."""
         self.steps += 1
         weight = (1 - self.decay) / (1 - self.decay ** int(self.steps))
         for name, parameter in self.parameters.items():
             self.values[name].lerp_(parameter, weight)
 
     @contextmanager
-    def swapped_in(self) -> Iterator[None]:
-        """While it lasts, the parameters are the average."""
+    def swap(self) -> Iterator[None]:
+        """Replace the parameters by the average within this context."""
         self._swap()
         try:
             yield
@@ -46,7 +45,7 @@ class Average:
 
     @torch.no_grad()
     def apply(self) -> None:
-        """For good, the parameters become the average."""
+        """Replace the parameters by the average for good."""
         for name, parameter in self.parameters.items():
             parameter.copy_(self.values[name])
 
@@ -54,9 +53,9 @@ class Average:
         return {"steps": self.steps, **{f"value.{name}": value for name, value in self.values.items()}}
 
     def load(self, tensors: Mapping[str, Tensor], prefix: str) -> None:
-        """The inverse of `state`, of those tensors whose names begin so."""
+        """Load the result of `state` from tensors with this prefix."""
         self.steps = tensors[f"{prefix}steps"].cpu().clone()
         self.values = {
-            name: laid_out_as(parameter, tensors[f"{prefix}value.{name}"]).to(parameter.device)
+            name: match_layout(parameter, tensors[f"{prefix}value.{name}"]).to(parameter.device)
             for name, parameter in self.parameters.items()
         }

@@ -1,4 +1,4 @@
-"""Optimisers by name, and their state as tensors."""
+"""Optimizers by name, and their state as tensors."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ Groups = list[dict[str, Any]]
 MARKED = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")  # for torch's compiler to leave alone
 
 
-def bare(kind: type[Optimizer]) -> type[Any]:
-    """The same optimiser for who neither compiles its steps (here only networks are, `Network.learning`) nor hangs
-    anything onto them. torch marks parts of it for its compiler, and loads that for it: a fifth of the time that a
-    short run takes. And it announces every step to its profiler, which takes longer than a small step itself."""
+def without_hooks(kind: type[Optimizer]) -> type[Any]:
+    """Return the optimizer class without torch's hooks for its compiler and profiler.
+
+    Only networks are compiled here (`Network.configure_training`). torch would import its compiler for every optimizer,
+    which dominates the time of a short run, and announce each step to its profiler, which takes longer than a small
+    step.
+    """
     step: Any = torch.no_grad()(inspect.unwrap(kind.step))
     step.hooked = True  # so that torch takes it for one that it has wrapped already
     return type(kind.__name__, (kind,), {name: inspect.unwrap(getattr(kind, name)) for name in MARKED} | {"step": step})
 
 
-ADAMW, SGD_, ADAM, RMSPROP = map(bare, (AdamW, SGD, Adam, RMSprop))
+ADAMW, SGD_, ADAM, RMSPROP = map(without_hooks, (AdamW, SGD, Adam, RMSprop))
 MAKERS: dict[str, Callable[[Groups, float, float], Optimizer]] = {  # of groups, learning rate and weight decay
     "adamw": lambda groups, lr, decay: ADAMW(groups, lr=lr, weight_decay=decay, fused=True),
     "sgd": lambda groups, lr, decay: SGD_(groups, lr=lr, momentum=0.9, weight_decay=decay, fused=True),
@@ -38,7 +41,7 @@ COPIES = {"adamw": 2, "sgd": 1, "adam": 2, "rmsprop": 1}  # of the parameters, t
 
 
 def check(name: str) -> None:
-    """Refuse what is no optimiser."""
+    """Refuse an unknown optimizer."""
     if name not in MAKERS:
         raise SettingError(f"There is no optimizer {name!r}.{did_you_mean(name, OPTIMISERS)}")
 
@@ -48,25 +51,24 @@ def make(name: str, groups: Groups, lr: float, weight_decay: float) -> Optimizer
     return MAKERS[name](groups, lr, weight_decay)
 
 
-def state_of(optimiser: Optimizer) -> dict[str, Tensor]:
-    """All that it remembers, flat: `number of the parameter.name`."""
+def optimizer_state(optimiser: Optimizer) -> dict[str, Tensor]:
+    """Return the state as a flat dictionary, by `position of the parameter.name`."""
     every = optimiser.state_dict()["state"].items()
     return {f"{number}.{name}": value for number, state in every for name, value in state.items() if value is not None}
 
 
 def load_state(optimiser: Optimizer, tensors: Mapping[str, Tensor], prefix: str) -> None:
-    """The inverse of `state_of`, of those tensors whose names begin so."""
+    """Load the result of `optimizer_state` from tensors with this prefix."""
     state: dict[int, dict[str, Tensor]] = {}
     parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
     for key in (key for key in tensors if key.startswith(prefix)):
         number, entry = key.removeprefix(prefix).split(".", 1)
-        state.setdefault(int(number), {})[entry] = laid_out_as(parameters[int(number)], tensors[key])
+        state.setdefault(int(number), {})[entry] = match_layout(parameters[int(number)], tensors[key])
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
 
 
-def laid_out_as(parameter: Tensor, saved: Tensor) -> Tensor:
-    """A copy that lies in memory as the parameter does (channels last, for one): fused optimisers go through both side
-    by side, and would pair numbers that do not belong together."""
+def match_layout(parameter: Tensor, saved: Tensor) -> Tensor:
+    """Return a copy with the memory layout of the parameter, which fused optimizers require."""
     if saved.shape != parameter.shape:
         return saved.clone()
     return torch.empty_like(parameter, dtype=saved.dtype).copy_(saved)

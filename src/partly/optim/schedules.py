@@ -1,8 +1,8 @@
-"""Schedules of the learning rate.
+"""Learning rate schedules.
 
-A schedule is a function `name(clock, lr, *, settings...) -> float` decorated with `@schedule()`. It is pure: all that
-it may remember is on the clock, which also holds the scores of the validation part. `@schedule(About(
-needs_validation=True))` marks one that follows them.
+A schedule is a function `name(clock, lr, *, settings...) -> float` decorated with `@schedule()`. It is pure: its only
+state is the clock, which also holds the validation scores. `@schedule(About(needs_validation=True))` marks one that
+uses them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def needs_validation(name: str) -> bool:
 
 @schedule()
 def constant(clock: Clock, lr: float, *, warmup: float = 0.0) -> float:
-    """The same rate throughout, after a linear warm-up over the share `warmup` of the run, where one is asked for."""
+    """The same rate throughout, after an optional linear warm-up over the share `warmup` of the run."""
     within(0, 1, warmup=warmup)
     progress = clock.progress + 0.5 / (clock.steps * clock.epochs)
     return lr * progress / warmup if progress < warmup else lr
@@ -32,7 +32,7 @@ def constant(clock: Clock, lr: float, *, warmup: float = 0.0) -> float:
 
 @schedule()
 def cosine(clock: Clock, lr: float, *, warmup: float = 0.05) -> float:
-    """Linear warm-up over the share `warmup` of the run, then half a cosine down to 0."""
+    """Linear warm-up over the share `warmup` of the run, then a half cosine down to 0."""
     within(0, 1, warmup=warmup)
     # The middle of the step, so that neither the first nor the last step is wasted at rate 0.
     progress = min(1.0, clock.progress + 0.5 / (clock.steps * clock.epochs))
@@ -43,7 +43,7 @@ def cosine(clock: Clock, lr: float, *, warmup: float = 0.05) -> float:
 
 @schedule(About(needs_validation=True))
 def plateau(clock: Clock, lr: float, *, gamma: float = 0.1, patience: int = 2) -> float:
-    """Times `gamma` whenever the score of the validation part has not risen for more than `patience` epochs."""
+    """Multiply by `gamma` whenever the validation score has not improved for more than `patience` epochs."""
     within(0, 1, gamma=gamma)
     within(0, math.inf, patience=patience)
     best, waited, cuts = -math.inf, 0, 0
@@ -61,7 +61,7 @@ def plateau(clock: Clock, lr: float, *, gamma: float = 0.1, patience: int = 2) -
 def step(
     clock: Clock, lr: float, *, gamma: float = 0.1, at: tuple[float, ...] = (0.5, 0.75), every: int | None = None
 ) -> float:
-    """Times `gamma` after each of the epochs `at` (below 1: a share of all epochs), or after `every` so many."""
+    """Multiply by `gamma` after each of the epochs `at` (below 1: a share of all epochs), or every `every` epochs."""
     within(0, 1, gamma=gamma)
     if every is not None:
         within(1, math.inf, every=every)

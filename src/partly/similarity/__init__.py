@@ -1,12 +1,15 @@
-"""Similarities: which items are alike (joint non-negative OMP), and which labels go together (the label graph).
+"""Similar items (joint non-negative OMP) and related labels (the label graph), for the method `imcl`.
 
-Both end in the same operation, `mixed`: every row of the result is a weighted sum of a few rows.
+Both use `mix_rows`: every row of the result is a weighted sum of a few rows.
 """
 
+import warnings
+from typing import Any
+
 from partly.similarity.candidates import Bank, Candidates
-from partly.similarity.evidence import Evidence, Explanation, Neighbours, explained
-from partly.similarity.graph import LabelGraph, cooccurring, strongest
-from partly.similarity.mixing import mixed
+from partly.similarity.evidence import Evidence, Explanation, Neighbours, explain_entry
+from partly.similarity.graph import LabelGraph, co_occurrence_edges, strongest_edges
+from partly.similarity.mixing import mix_rows
 from partly.similarity.pursuit import joint_nonnegative_omp
 from partly.similarity.side_information import read_classes, read_edges
 from partly.similarity.vectors import LabelVectors
@@ -19,11 +22,18 @@ __all__ = [
     "LabelGraph",
     "LabelVectors",
     "Neighbours",
-    "cooccurring",
-    "explained",
+    "co_occurrence_edges",
+    "explain_entry",
     "joint_nonnegative_omp",
-    "mixed",
+    "mix_rows",
     "read_classes",
     "read_edges",
-    "strongest",
+    "strongest_edges",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "mixed":
+        warnings.warn("similarity.mixed is now mix_rows; the old name goes in 0.4.", DeprecationWarning, stacklevel=2)
+        return mix_rows
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Items among which similar ones are sought: a batch of them, a pool, or a bank that is kept with the model."""
+"""Candidates among which similar items are searched: a batch, a pool, or a bank that is saved with the model."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch.nn import functional as F
 
 @dataclass(frozen=True)
 class Candidates:
-    """features [M, D], scores [M, L] (labels as the network sees them), what is known z [M, L], index [M] (position
-    among the items, -1 for a new one) and side [M] (class, -1 where not said)."""
+    """Items to search: features [M, D], scaled predictions `scores` [M, L], known labels z [M, L], index [M] (position
+    among the items, -1 for a new one) and side [M] (class, -1 if unknown)."""
 
     features: Tensor
     scores: Tensor
@@ -22,22 +22,22 @@ class Candidates:
     side: Tensor
 
     @staticmethod
-    def joined(parts: Iterable[Candidates]) -> Candidates:
+    def concatenate(parts: Iterable[Candidates]) -> Candidates:
         columns = zip(*(vars(part).values() for part in parts), strict=True)
         return Candidates(*map(torch.cat, columns))
 
     def with_side(self, y: Tensor, weight: float, classes: int) -> Tensor:
-        """Label vectors y [M, L] with the items' classes joined to them: [M, L + classes]."""
+        """Append the one-hot classes of the items to label vectors y [M, L]: [M, L + classes]."""
         return torch.cat([y, weight * F.one_hot(self.side + 1, classes + 1)[:, 1:]], dim=1) if classes else y
 
     def places(self, others: Candidates) -> Tensor:
-        """Where each stands among the others, -1 where it does not: [M]."""
+        """Return the position of each item among others, or -1: [M]."""
         same = (self.index[:, None] == others.index) & (self.index >= 0)[:, None]
         return torch.where(same.any(dim=1), same.byte().argmax(dim=1), -1)
 
 
 class Bank(nn.Module):
-    """As many candidates as it has room for, as they were when they were stored."""
+    """A fixed number of candidates, as of the last `store`."""
 
     features: Tensor
     scores: Tensor

@@ -1,4 +1,4 @@
-"""What speaks for an entry: similar items, and the labels of theirs that the label graph connects to it."""
+"""Explanations of an entry: similar items, and their labels that the graph connects to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from partly.similarity.graph import LabelGraph
 
 @dataclass(frozen=True)
 class Evidence:
-    """One path to an entry: a neighbour, one of its labels, and the edge from that label to the one in question."""
+    """One path to an entry: a neighbor, one of its labels, and the edge from that label to the explained one."""
 
     neighbour: int  # position among the candidates
     label: int
@@ -29,8 +29,8 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Similar items of one item: index [k], weights by labels and by features [2, k], label vectors y [k, L], what of
-    these is known z [k, L], and whose label in question does not go through the graph, direct [k]."""
+    """Similar items of one item: index [k], label and feature weights [2, k], label vectors y [k, L], known labels z
+    [k, L], and direct [k], which marks neighbors whose label bypasses the graph."""
 
     index: Tensor
     weights: Tensor
@@ -41,7 +41,7 @@ class Neighbours:
 
 @dataclass(frozen=True)
 class Explanation:
-    """An entry: what the network says, what similar items say, and every path, the strongest first."""
+    """An entry: predicted probability, estimate from similar items, and all paths, the strongest first."""
 
     label: int
     probability: float
@@ -49,11 +49,11 @@ class Explanation:
     evidence: tuple[Evidence, ...]
 
     def neighbours(self) -> dict[int, float]:
-        """Neighbour -> all that comes through it, the strongest first."""
+        """Return the total contribution of each neighbor, the strongest first."""
         return self._sums("neighbour")
 
     def edges(self) -> dict[int, float]:
-        """Label -> all that comes through its edge, the strongest first."""
+        """Return the total contribution of each label's edge, the strongest first."""
         return self._sums("label")
 
     def _sums(self, of: str) -> dict[int, float]:
@@ -64,8 +64,8 @@ class Explanation:
 
 
 @torch.no_grad()
-def explained(label: int, probability: float, neighbours: Neighbours, graph: LabelGraph) -> Explanation:
-    """All paths to a label."""
+def explain_entry(label: int, probability: float, neighbours: Neighbours, graph: LabelGraph) -> Explanation:
+    """Collect all paths to a label."""
     edges = list(zip(graph.sources[label].tolist(), graph.weights[label].tolist(), strict=True))
     paths = []
     for at, neighbour in enumerate(neighbours.index.tolist()):

@@ -1,4 +1,4 @@
-"""The label graph: from which other labels each label hears, and how much. Known places, learned weights."""
+"""The label graph: a fixed list of related labels, with learned weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from partly.errors import SettingError, did_you_mean, within
 from partly.labels import Labels
 from partly.networks.label_vectors import embed_names
-from partly.similarity.mixing import mixed
+from partly.similarity.mixing import mix_rows
 from partly.similarity.side_information import read_edges
 
 SOURCES = ("co-occurrence", "names", "identity")
@@ -25,10 +25,10 @@ Numbers = npt.NDArray[np.float64]
 
 
 class LabelGraph(nn.Module):
-    """y [B, L] -> [B, L]: each label becomes a weighted sum of itself and of at most `edges` others.
+    """y [B, L] -> [B, L]: each label becomes a weighted sum of itself and at most `edges` others.
 
-    At first the identity. What is kept is a list of neighbours, `sources` [L, edges + 1] (the label itself first, -1
-    where there are fewer), and their `weights`: a matrix of all pairs is never made.
+    It starts as the identity. It stores a list of neighbors, `sources` [L, edges + 1] (the label itself first, -1 for
+    none), and their `weights`, never a matrix of all pairs.
     """
 
     sources: Tensor
@@ -42,42 +42,40 @@ class LabelGraph(nn.Module):
         self.weights = nn.Parameter((sources >= 0).float())
 
     def forward(self, y: Tensor) -> Tensor:
-        return mixed(y.T.contiguous(), self.sources, self.weights).T
+        return mix_rows(y.T.contiguous(), self.sources, self.weights).T
 
     @property
     def edges(self) -> int:
-        """How many other labels a label may hear from."""
+        """Return the maximum number of other labels per label."""
         return self.sources.shape[1] - 1
 
     @torch.no_grad()
     def connect(self, source: str, labels: Labels) -> None:
-        """Hear from what `source` says: "co-occurrence" of these labels, "names" that mean something alike, "identity"
-        (nobody), or a file of edges.
+        """Set the neighbors: "co-occurrence" of these labels, similar "names", "identity" (none), or a file of edges.
 
-        A label itself counts 1 and the others by how strong the edges are; the weights of a label add up to 1.
+        A label itself has weight 1 and the others the strength of their edges, normalized to sum to 1 per label.
         """
         if source == "co-occurrence":
-            others, strengths = cooccurring(labels, self.edges)
+            others, strengths = co_occurrence_edges(labels, self.edges)
         elif source == "names":
-            others, strengths = named_alike(labels.names, self.edges)
+            others, strengths = name_similarity_edges(labels.names, self.edges)
         elif source == "identity":
             others, strengths = np.full((labels.shape[1], self.edges), -1), np.zeros((labels.shape[1], self.edges))
         elif not Path(source).suffix:
             near = did_you_mean(source, SOURCES)
             raise SettingError(f"There is no graph {source!r}.{near} Or name a file of edges, .csv or .parquet.")
         else:
-            others, strengths = strongest(read_edges(source, labels.names), labels.shape[1], self.edges)
+            others, strengths = strongest_edges(read_edges(source, labels.names), labels.shape[1], self.edges)
         self.sources[:, 1:] = torch.from_numpy(others)
         self.weights[:, 0] = 1.0
         self.weights[:, 1:] = torch.from_numpy(np.where(others >= 0, strengths, 0.0))
         self.weights.div_(self.weights.sum(dim=1, keepdim=True))
 
 
-def cooccurring(labels: Labels, most: int) -> tuple[Indices, Numbers]:
-    """The `most` labels that are yes most often where a label is yes, and the share of times: two arrays [L, most].
+def co_occurrence_edges(labels: Labels, most: int) -> tuple[Indices, Numbers]:
+    """Return the `most` labels that most often are positive together with a label, and how often: two arrays [L, most].
 
-    Only items of which both are known count. -1 and 0 where fewer labels ever occur together; of equal counts the
-    earlier label comes first.
+    Only items where both are known count. Missing neighbors are -1 with share 0; ties go to the earlier label.
     """
     count = labels.shape[1]
     within(0, count - 1, most=most)
@@ -98,9 +96,9 @@ def cooccurring(labels: Labels, most: int) -> tuple[Indices, Numbers]:
     return others, shares
 
 
-def named_alike(names: Sequence[str], most: int) -> tuple[Indices, Numbers]:
-    """The `most` labels whose names are nearest in meaning to that of a label, by the cosine of their vectors, which is
-    the strength, in the form of `cooccurring`; -1 and 0 where it is not above 0."""
+def name_similarity_edges(names: Sequence[str], most: int) -> tuple[Indices, Numbers]:
+    """Return the `most` labels with the most similar names, by the cosine of their vectors, as `co_occurrence_edges`
+    does. Neighbors without a positive cosine are -1."""
     vectors = torch.nn.functional.normalize(embed_names(names), dim=1)
     others, cosines = np.full((len(names), most), -1, np.int64), np.zeros((len(names), most))
     size = max(1, BLOCK // max(1, len(names)))
@@ -114,10 +112,10 @@ def named_alike(names: Sequence[str], most: int) -> tuple[Indices, Numbers]:
     return others, cosines
 
 
-def strongest(pairs: tuple[Indices, Indices, Numbers], labels: int, most: int) -> tuple[Indices, Numbers]:
-    """The `most` strongest pairs (label, other, strength) of each label, in the form of `cooccurring`.
+def strongest_edges(pairs: tuple[Indices, Indices, Numbers], labels: int, most: int) -> tuple[Indices, Numbers]:
+    """Return the `most` strongest pairs (label, other, strength) of each label, as `co_occurrence_edges` does.
 
-    Of equal ones the earlier pair comes first; a pair of a label with itself says nothing and is left out.
+    Ties go to the earlier pair; self-loops are ignored.
     """
     label, other, strength = (part[pairs[0] != pairs[1]] for part in pairs)
     order = np.lexsort((-strength, label))
@@ -131,7 +129,7 @@ def strongest(pairs: tuple[Indices, Indices, Numbers], labels: int, most: int) -
 
 
 def _largest(counts: Indices, most: int) -> Indices:
-    """Columns of the largest counts of each row, in order; the earlier of equal ones first."""
+    """Return the columns of the largest counts of each row, in order; ties go to the earlier column."""
     width = counts.shape[1]
     keys = np.arange(width) - counts * width  # all different, least first
     best = np.argpartition(keys, most - 1, axis=1)[:, :most]

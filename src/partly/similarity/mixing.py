@@ -1,4 +1,4 @@
-"""Weighted sums of a few rows, without the matrix of all weights."""
+"""Weighted sums of a few rows, without a dense weight matrix."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from torch import Tensor
 from torch.nn import functional as F
 
 
-def mixed(rows: Tensor, index: Tensor, weights: Tensor) -> Tensor:
-    """rows [M, D], index and weights [B, K] -> [B, D]: the sum over K of a weight times a row; index -1 is no row.
+def mix_rows(rows: Tensor, index: Tensor, weights: Tensor) -> Tensor:
+    """Return weighted sums of rows: rows [M, D], index and weights [B, K] -> [B, D]. Index -1 stands for no row.
 
-    Both rows and weights have gradients. No [B, K, D] and no [B, M] is ever made.
+    Rows and weights have gradients. Neither [B, K, D] nor [B, M] is allocated.
 
     Parameters
     ----------
     rows : Tensor, [M, D]
-        What is mixed.
+        Rows to mix.
     index : Tensor, [B, K]
-        Which rows; -1 is none.
+        Rows of each mixture; -1 is none.
     weights : Tensor, [B, K]
-        How much of each.
+        Weight of each row.
 
     Returns
     -------
@@ -29,8 +29,8 @@ def mixed(rows: Tensor, index: Tensor, weights: Tensor) -> Tensor:
     Examples
     --------
     >>> import torch
-    >>> from partly.similarity import mixed
-    >>> mixed(torch.eye(3), torch.tensor([[0, 2, -1]]), torch.tensor([[0.5, 2.0, 9.0]]))
+    >>> from partly.similarity import mix_rows
+    >>> mix_rows(torch.eye(3), torch.tensor([[0, 2, -1]]), torch.tensor([[0.5, 2.0, 9.0]]))
     tensor([[0.5000, 0.0000, 2.0000]])
     """
     there = index >= 0

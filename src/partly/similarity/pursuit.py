@@ -1,6 +1,7 @@
-"""Joint non-negative orthogonal matching pursuit: the few items that explain an item's labels and features alike.
+"""Joint non-negative orthogonal matching pursuit: a few items that explain both the labels and the features of an item.
 
-Paper: D. Huynh, E. Elhamifar. Interactive Multi-Label CNN Learning with Partial Labels. CVPR 2020. Algorithm 2.
+Reference
+    D. Huynh, E. Elhamifar. Interactive Multi-Label CNN Learning with Partial Labels. CVPR 2020. Algorithm 2.
 """
 
 from __future__ import annotations
@@ -36,44 +37,36 @@ def joint_nonnegative_omp(
     stop: Stop = "sign",
     tolerance: float = 0.0,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """At most k atoms for each item, with weights that rebuild its labels and others that rebuild its features.
+    """Approximate each item by at most k atoms, with separate weights for its labels and its features.
 
-    features [B, D], labels [B, L], atom_features [M, D], atom_labels [M, L] (through the label graph, if there is one);
-    exclude [B]: an atom that the item may not use, itself above all, or -1.
-
-    Returns support [B, k] (atom index in the order of choice, -1 where fewer), label_weights [B, k] and
-    feature_weights [B, k] (0 where there is no atom).
-
-    Each step takes the atom with the largest lambda_y <r_y, Y>^2 / |Y|^2 + lambda_f <r_f, F>^2 / |F|^2, r being what is
-    left of the item, and fits all weights anew. solver: "nnls", least squares under the condition that no weight is
-    negative; "clip", least squares with negative weights set to 0, as the paper writes it; "ls", plain least squares.
-    stop: "sign", when the atom with the largest score has an inner product with either rest that is not above 0 (the
-    paper); "score", only atoms whose inner products are both above 0 are looked at (a view whose lambda is 0 has no
-    say), and the search ends where the best score is below `tolerance` (the authors' code).
+    Each step adds the atom with the largest lambda_y <r_y, Y>^2 / |Y|^2 + lambda_f <r_f, F>^2 / |F|^2, where r is the
+    residual, and refits all weights.
 
     Parameters
     ----------
     features, labels : Tensor, [B, D] and [B, L]
-        The items that are rebuilt.
+        The items.
     atom_features, atom_labels : Tensor, [M, D] and [M, L]
-        What they are rebuilt from.
+        The atoms; labels after the label graph, if there is one.
     k : int
-        At most so many atoms an item.
+        Maximum number of atoms per item.
     lambda_y, lambda_f : float
-        How much labels and features count.
+        Weights of labels and features.
     exclude : Tensor, [B], optional
-        An atom that the item may not use, or -1.
+        An atom that the item may not use, such as itself, or -1.
     solver : "nnls", "clip" or "ls"
-        How weights are fitted.
+        Non-negative least squares; least squares with negative weights set to 0 (the paper); or plain least squares.
     stop : "sign" or "score"
-        When the search ends.
+        "sign" stops when the best atom has a non-positive inner product with either residual (the paper). "score"
+        considers only atoms with positive inner products (ignoring a view whose lambda is 0), and stops when the best
+        score is below `tolerance` (the authors' code).
     tolerance : float
-        Of "score".
+        Threshold of "score".
 
     Returns
     -------
     tuple of Tensor
-        Support, label weights and feature weights, each [B, k].
+        Support (atom index in order of selection, -1 for none), label weights and feature weights (0 for none), [B, k].
 
     Examples
     --------
@@ -106,8 +99,7 @@ def joint_nonnegative_omp(
 
 
 class _Pursuit:
-    """The search for a block of items, in cosines: everything comes from inner products of items and atoms, all taken
-    for length 1, and what is left of an item is never made."""
+    """Search for a block of items, on inner products of normalized items and atoms; residuals are never formed."""
 
     def __init__(self, targets: Views, atoms: Views, importance: Tensor, exclude: Tensor | None) -> None:
         self.atoms = atoms
@@ -125,7 +117,7 @@ class _Pursuit:
         self.whole: Tensor | None = None
 
     def run(self, k: int, solver: Solver, stop: Stop, tolerance: float) -> tuple[Tensor, Tensor]:
-        """Support [B, k] and weights [2, B, k]."""
+        """Return support [B, k] and weights [2, B, k]."""
         _, items, atoms = self.first.shape
         if atoms <= items * (k - 1):  # then all inner products of atoms are fewer than those that would be asked for
             self.whole = torch.stack([atom @ atom.T for atom in self.atoms])
@@ -151,14 +143,14 @@ class _Pursuit:
             gram[..., step, step] = 1.0 + self.ridge
             wanted[..., step] = torch.where(going, _at(self.first, best), 0.0)
             scale[..., step] = self.per_length[:, best]
-            weights[..., now] = _fitted(gram[..., now, now], wanted[..., now], solver)
+            weights[..., now] = _fit_weights(gram[..., now, now], wanted[..., now], solver)
             if step + 1 < k:
                 taken_off = weights[..., None, now].to(rows.dtype) @ rows[:, :, now]
                 products = self.first - taken_off[:, :, 0]
         return support, weights * scale * self.lengths[..., None]
 
     def _best(self, products: Tensor, stop: Stop, tolerance: float) -> tuple[Tensor, Tensor]:
-        """The atom for each item [B], and whether it is good enough [B]."""
+        """Return the best atom for each item [B], and whether it passes the stopping rule [B]."""
         zero = ROUNDING * self.ridge
         scores = (products.square() * self.importance).sum(dim=0).masked_fill_(self.taken, -torch.inf)
         if stop == "score":
@@ -170,7 +162,7 @@ class _Pursuit:
         return best, (_at(products, best) > zero).all(dim=0) & (score > -torch.inf)
 
     def _row(self, best: Tensor) -> Tensor:
-        """Cosines of these atoms with all atoms, [2, B, M]."""
+        """Return cosines of these atoms with all atoms, [2, B, M]."""
         if self.whole is not None:
             products = self.whole[:, best]
         else:
@@ -190,8 +182,8 @@ def _at(values: Tensor, index: Tensor) -> Tensor:
 # -------------------------------------------------------------------- small least squares, many at a time
 
 
-def _fitted(gram: Tensor, wanted: Tensor, solver: Solver) -> Tensor:
-    """Weights [..., t] from the inner products of atoms [..., t, t] and with the item [..., t]."""
+def _fit_weights(gram: Tensor, wanted: Tensor, solver: Solver) -> Tensor:
+    """Return weights [..., t] from inner products between atoms [..., t, t] and with the item [..., t]."""
     if solver == "nnls":
         return _nonnegative(gram, wanted)
     weights = _least_squares(gram, wanted, torch.ones_like(wanted, dtype=torch.bool))
@@ -199,8 +191,11 @@ def _fitted(gram: Tensor, wanted: Tensor, solver: Solver) -> Tensor:
 
 
 def _nonnegative(gram: Tensor, wanted: Tensor) -> Tensor:
-    """Non-negative least squares by Murty's principal pivoting: as long as a weight is negative, or one that is held at
-    0 would lower the error, the last such weight changes sides. For a positive definite matrix no set comes twice."""
+    """Solve non-negative least squares by Murty's principal pivoting.
+
+    While a weight is negative, or a weight at 0 would reduce the error, the last such weight changes sides. For a
+    positive definite matrix no set occurs twice.
+    """
     count = wanted.shape[-1]
     free = torch.ones_like(wanted, dtype=torch.bool)
     order = torch.arange(1, count + 1, device=wanted.device)
@@ -216,7 +211,7 @@ def _nonnegative(gram: Tensor, wanted: Tensor) -> Tensor:
 
 
 def _least_squares(gram: Tensor, wanted: Tensor, free: Tensor) -> Tensor:
-    """Weights of the free atoms; 0 for all others. By Cholesky: torch's lstsq is not deterministic."""
+    """Return weights of the free atoms, 0 for others, by Cholesky: torch's lstsq is not deterministic."""
     eye = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
     among = torch.where(free[..., None] & free[..., None, :], gram, eye)
     factor, _ = torch.linalg.cholesky_ex(among)

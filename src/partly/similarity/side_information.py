@@ -1,4 +1,4 @@
-"""What a caller knows beforehand, from `.csv` or `.parquet`: labels that go together, classes of the items."""
+"""Side information from `.csv` or `.parquet` files: related labels, and classes of items."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ CLASSES = ("item", "class")
 def read_edges(
     path: PathLike, names: Sequence[str]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """A graph over the labels: a row an edge, with the columns label, related and perhaps weight (else 1).
+    """Read a label graph: one row per edge, with the columns label, related and optionally weight (1 by default).
 
-    `label` hears from `related`; where both shall hear, there are two rows. Returns the positions of the two among
-    `names`, and the weights.
+    `label` listens to `related`; write two rows for both directions. Returns positions among `names`, and weights.
     """
     table = open_table(check_file(path, SUFFIXES))
     weighted = WEIGHT in table.header
@@ -40,7 +39,7 @@ def read_edges(
 
 
 def read_classes(path: PathLike, ids: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Side information: the class of each item, with the columns item and class. A number each, -1 where not said."""
+    """Read the class of each item from the columns item and class, as numbers; -1 for items without a class."""
     table = open_table(check_file(path, SUFFIXES))
     items, classes = _columns(table, CLASSES, "")
     _refuse_repeated(table, items, "an item has one class")
@@ -87,6 +86,6 @@ def _columns(table: Table, wanted: Sequence[str], also: str) -> list[list[Any]]:
 
 
 def _cells(table: Table, column: Any, name: str) -> list[Any]:
-    """Words; weights as they are, since a Parquet file has numbers there."""
+    """Return text cells; weights keep their type, since Parquet files hold numbers."""
     cells: list[Any] = (column if name == WEIGHT else text_column(column, name, table.path)).to_pylist()
     return cells

@@ -1,4 +1,4 @@
-"""Label vectors: what is known of an item, and what the network says of the rest, as numbers; and through a graph."""
+"""Label vectors: known labels and scaled predictions as numbers, optionally passed through the label graph."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from partly.similarity.graph import LabelGraph
 
 
 class LabelVectors(nn.Module):
-    """A yes is 1, a no is -no_value, and an unknown entry somewhere between them, as the network sees it.
+    """A yes is 1, a no is -no_value, and an unknown entry is the scaled prediction.
 
-    Other items hear of a vector through the graph; not known_through_graph: what is known they hear as it is.
+    The vectors that other items see pass through the graph; known labels bypass it unless `known_through_graph`.
     """
 
     def __init__(self, graph: LabelGraph, no_value: float, known_through_graph: bool) -> None:
@@ -21,24 +21,24 @@ class LabelVectors(nn.Module):
         self.graph, self.no_value, self.known_through_graph = graph, no_value, known_through_graph
 
     def scores(self, logits: Tensor) -> Tensor:
-        """Logits on the scale from -no_value to 1, with 0 at 0. [B, L]"""
+        """Scale logits to the range from -no_value to 1, with 0 at 0. [B, L]"""
         return (1 + self.no_value) * torch.sigmoid(2 * logits + math.log(self.no_value)) - self.no_value
 
-    def filled(self, scores: Tensor, z: Tensor) -> Tensor:
-        """What is known, and the scores of what is not. [B, L]"""
+    def fill_unknown(self, scores: Tensor, z: Tensor) -> Tensor:
+        """Return known labels, and scores of unknown ones. [B, L]"""
         said = torch.where(z > 0, 1.0, -self.no_value)
         return torch.where(z == 0, scores, said)
 
-    def heard(self, scores: Tensor, z: Tensor) -> Tensor:
-        """What others hear of these vectors. [B, L]"""
+    def through_graph(self, scores: Tensor, z: Tensor) -> Tensor:
+        """Return the vectors that other items see. [B, L]"""
         if not self.known_through_graph:
-            return self.filled(self.graph(scores), z)
-        heard: Tensor = self.graph(self.filled(scores, z))
+            return self.fill_unknown(self.graph(scores), z)
+        heard: Tensor = self.graph(self.fill_unknown(scores, z))
         return heard
 
     def parts(self, label: int, scores: Tensor, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What `heard` of a label is made of: vectors [B, L], what of these is known [B, L], and whose label is taken
-        as it is, not through the graph [B]."""
+        """Return the inputs of `through_graph` for a label: vectors [B, L], known labels [B, L], and direct [B], which
+        marks items whose label bypasses the graph."""
         direct = (z[:, label] != 0) & (not self.known_through_graph)
         z = z if self.known_through_graph else torch.where(direct[:, None], z, 0)
-        return self.filled(scores, z), z, direct
+        return self.fill_unknown(scores, z), z, direct

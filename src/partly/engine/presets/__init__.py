@@ -31,7 +31,7 @@ class Preset:
     sources: dict[str, str]  # of every value, `backbone_settings.size` among them
     beside: dict[str, str]
 
-    def filled(self, asked: Mapping[str, Any], kind: Kind, decoded: bool) -> tuple[dict[str, Any], str]:
+    def fill(self, asked: Mapping[str, Any], kind: Kind, decoded: bool) -> tuple[dict[str, Any], str]:
         """Return the given options with those of the paper where nothing was given, and a note. kind: of the items;
         decoded: whether they can be augmented."""
         means = {"backbone_settings": kind == "pictures", "augment": decoded}

@@ -48,7 +48,7 @@ def discover() -> dict[str, registry.Info]:
     return registry.folder(__name__, "backbone", _backbone, registry.Info)
 
 
-def pretrained(kind: Kind) -> str | None:
+def find_pretrained(kind: Kind) -> str | None:
     """Return the pretrained backbone for items of this kind, if it is installed."""
     name, package = PRETRAINED.get(kind, (None, ""))
     return name if name is not None and importlib.util.find_spec(package) is not None else None
@@ -61,7 +61,7 @@ def default(items: Items) -> str | None:
     """
     if items.kind == "features" or (items.kind == "pictures" and not is_decoded(items)):
         return None
-    name = pretrained(items.kind)
+    name = find_pretrained(items.kind)
     if name is None and items.kind == "texts":
         return "tfidf"
     if name is None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from partly.cli.printing import summarize
 from partly.data import Dataset
 from partly.engine import FittedModel
 from partly.labels import Labels
@@ -19,19 +20,14 @@ WIDTH = 12  # of the first column
 
 
 def data_line(labels: Labels) -> str:
-    """Say how much is known."""
-    items, count = labels.shape
-    yes, no = (int(part.sum()) for part in labels.counts())
-    share = 100 * (yes + no) / max(items * count, 1)
-    return (
-        f"{'Data':<{WIDTH}}{items:,} items, {count:,} labels, {share:.3g} % of entries known ({yes:,} yes, {no:,} no)"
-    )
+    """Describe the labels."""
+    return f"{'Data':<{WIDTH}}{summarize(labels.summary())}"
 
 
 def held_out_line(count: int, items: int, test: bool) -> str:
-    """Say what is held out, and what for."""
-    use = "they choose the epoch, scores are on the test part" if test else "scores are on those"
-    return f"{'Held out':<{WIDTH}}{count:,} of {items:,} items; {use}"
+    """Name the number of held-out items and their use."""
+    use = "choosing the epoch; scores are on the test part" if test else "scoring"
+    return f"{'Held out':<{WIDTH}}{count:,} of {items:,} items, for {use}"
 
 
 def model_line(fitted: FittedModel) -> str:
@@ -50,20 +46,20 @@ def model_line(fitted: FittedModel) -> str:
 
 
 def time_line(models: Sequence[FittedModel]) -> str:
-    """Say how long training took."""
+    """Return the training time."""
     seconds = [model.progress.seconds for model in models]
     parts = f" ({seconds[0]:.1f} s for scoring, {seconds[1]:.1f} s for the final model)" if seconds[1:] else ""
     return f"{'Time':<{WIDTH}}{sum(seconds):.1f} s{parts}"
 
 
 def refit_sentence(items: int, on_test: bool) -> str:
-    """Say what the final model was trained on."""
-    before = "" if on_test else " The scores were measured before that."
+    """State what the final model was trained on."""
+    before = "" if on_test else " The scores above are from the model before that."
     return f"Final model refitted on all {items:,} items.{before}"
 
 
 def score_lines(made: page.Report, data: Dataset, hold: npt.NDArray[np.int64], scored: FittedModel) -> list[str]:
-    """Say what was scored on what, the scores, and what qualifies them."""
+    """Return the scores, the items they were measured on, and qualifications."""
     (run,), truth = made.scored, made.truth
     assert truth is not None
     assert run.scores is not None
@@ -78,7 +74,7 @@ def score_lines(made: page.Report, data: Dataset, hold: npt.NDArray[np.int64], s
     if run.missing is not None:
         lines += run.missing.describe()
     if run.uncorrected is not None:
-        lines.append(f"On known entries alone, the mAP would be {_number(run.uncorrected['mAP'])}.")
+        lines.append(f"Without this correction, the mAP on known entries is {_number(run.uncorrected['mAP'])}.")
     if has_only_yes(truth):
         lines += [ONLY_YES, *_unknown_as_no(scored)]
     return [*lines, ""]
@@ -92,4 +88,8 @@ def _unknown_as_no(fitted: FittedModel) -> list[str]:
     """The score that chose the epoch, where only yes is known."""
     values = [line.get("validation_mAP_unknown_as_no") for line in fitted.progress.history]
     found = [value for value in values if value is not None]
-    return [f"mAP with unknown taken as no: {max(found):.3f}. It ranks models; it is not a mAP."] if found else []
+    return (
+        [f"mAP with unknown treated as no: {max(found):.3f}. Use it to compare models, not as an estimate of the mAP."]
+        if found
+        else []
+    )

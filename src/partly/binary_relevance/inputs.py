@@ -1,4 +1,4 @@
-"""What a caller gives, checked: rows of anything that an estimator takes, and what is said beside the labels."""
+"""Validation of inputs: rows of anything that an estimator takes, and side inputs per entry."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from partly.binary_relevance.binary import Take
-from partly.binary_relevance.entries import RULES, Entries, Positions, entries_of
+from partly.binary_relevance.entries import RULES, Entries, Positions, collect_entries
 from partly.errors import DataError, LabelError, SettingError, did_you_mean, listing
 from partly.items import is_items
 from partly.labels import Labels
@@ -23,8 +23,8 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Told:
-    """What is said beside the labels: the weight of unknown entries (one, or [N, L]), pseudo-labels [N, L] and scores
+class SideInputs:
+    """Inputs besides the labels: the weight of unknown entries (a number or [N, L]), pseudo-labels [N, L], and scores
     of another model [N, L], or None."""
 
     weight: float | Floats = 1.0
@@ -33,33 +33,37 @@ class Told:
     sample: Weights | None = None  # how much items [N, 1] or entries [N, L] count
 
     @classmethod
-    def checked(
+    def validate(
         cls, weight: Any, pseudo: Any, scores: Any, count: int, names: Names, sample: Weights | None = None
-    ) -> Told:
+    ) -> SideInputs:
         return cls(
-            float(weight) if np.ndim(weight) == 0 else matrix(weight, count, names, "weight_unknown", 0.0, np.inf),
-            None if pseudo is None else matrix(pseudo, count, names, "pseudo_labels", 0.0, 1.0, missing=True),
-            None if scores is None else matrix(scores, count, names, "scores"),
+            float(weight)
+            if np.ndim(weight) == 0
+            else check_matrix(weight, count, names, "weight_unknown", 0.0, np.inf),
+            None if pseudo is None else check_matrix(pseudo, count, names, "pseudo_labels", 0.0, 1.0, missing=True),
+            None if scores is None else check_matrix(scores, count, names, "scores"),
             sample,
         )
 
     def entries(self, z: npt.NDArray[np.int8], label: int, unknown: str) -> Entries:
-        """What a label is learned from; z [N] is what is known of it."""
+        """Return the training entries of a label, from its z [N]."""
         weight = self.weight if isinstance(self.weight, float) else self.weight[:, label]
         counts = None if self.sample is None else self.sample[:, label % self.sample.shape[1]]
-        return entries_of(z, unknown, weight, None if self.pseudo is None else self.pseudo[:, label]).weighed(counts)
+        return collect_entries(z, unknown, weight, None if self.pseudo is None else self.pseudo[:, label]).reweight(
+            counts
+        )
 
     def take(self, x: Any, label: int) -> Take:
-        """The items of x as a label sees them: with the scores of the other labels beside them, where there are any."""
+        """Return a function that selects items of x, with the scores of the other labels appended."""
         if self.scores is None:
-            return lambda rows: rows_of(x, rows)
+            return lambda rows: select_rows(x, rows)
         others = np.delete(self.scores, label, axis=1)
         beside: Any = sp.hstack if sp.issparse(x) else np.hstack
         how = {"format": "csr"} if sp.issparse(x) else {}
         return lambda rows: beside([x[rows], others[rows]], **how)
 
-    def refuse_hopeless(self, labels: Labels, unknown: str) -> None:
-        """Refuse labels of which none has a yes and a no to tell apart."""
+    def refuse_single_class(self, labels: Labels, unknown: str) -> None:
+        """Refuse labels if none has both positives and negatives."""
         yes, no = labels.counts()
         some_unknown = yes + no < len(labels)
         taken = some_unknown & (unknown != "ignore")  # for no
@@ -74,7 +78,7 @@ class Told:
         raise LabelError(f"{known}: every label has one class only, so there is nothing to learn.")
 
 
-def matrix(
+def check_matrix(
     values: Any,
     count: int,
     names: Names,
@@ -83,7 +87,7 @@ def matrix(
     high: float = np.inf,
     missing: bool = False,
 ) -> Floats:
-    """Numbers [N, L] from low to high, columns matched by name, or an error that says where they are not."""
+    """Return numbers [N, L] from low to high, with columns matched by name; errors name the wrong places."""
     shape = (count, len(names))
     try:
         array = np.asarray(align_table_columns(values, names, what), np.float64)
@@ -102,20 +106,20 @@ def matrix(
     return array
 
 
-def rows_of(x: Any, rows: Positions) -> Any:
-    """Some rows of an array, a sparse matrix, a table or a list."""
+def select_rows(x: Any, rows: Positions) -> Any:
+    """Select rows of an array, a sparse matrix, a table or a list."""
     if hasattr(x, "iloc"):
         return x.iloc[rows]
     return [x[row] for row in rows.tolist()] if isinstance(x, list | tuple) else x[rows]
 
 
-def count_of(x: Any) -> int:
-    """How many rows; of items (`partly.items`), the shape is that of one."""
+def count_rows(x: Any) -> int:
+    """Return the number of rows; the shape of `partly.items` is that of one item."""
     return int(x.shape[0]) if hasattr(x, "shape") and not is_items(x) else len(x)
 
 
-def numbers_wanted(x: Any) -> bool:
-    """Whether what somebody gives is a matrix of numbers. Tables and texts are left to the estimator to read."""
+def expects_numbers(x: Any) -> bool:
+    """Tell whether the input is a numeric matrix. Estimators read tables and texts themselves."""
     if hasattr(x, "iloc"):
         return False
     first = x[0] if isinstance(x, list | tuple) and len(x) else None
@@ -123,7 +127,7 @@ def numbers_wanted(x: Any) -> bool:
 
 
 def check_parameters(estimator: Any, unknown: Any, weight: Any, bags: Any, seed: Any) -> None:
-    """Refuse what `PerLabel` cannot be made of."""
+    """Refuse invalid parameters of `PerLabel`."""
     from sklearn.base import is_classifier
 
     if isinstance(estimator, type) or not is_classifier(estimator):

@@ -1,4 +1,4 @@
-"""Fitted labels as part of a torch module: bytes in buffers, so that they are saved with every other tensor."""
+"""Fitted labels in a torch module: bytes in buffers, so that they are saved with all other tensors."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import torch
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from partly.binary_relevance.binary import Binary
+from partly.binary_relevance.binary import LabelModel
 
 # Opened once, for as long as its bytes are held. Beside the modules, since it is no part of what is saved.
 _OPEN: Any = WeakTensorKeyDictionary()
 
 
-class Shelf(nn.Module):
-    """A place for each label, empty at first. How many bytes lie there is known only when they come, so loading takes
-    the sizes that it is given. What is loaded is checked at once: it may come from anybody."""
+class EstimatorStore(nn.Module):
+    """One buffer per label, empty at first. Loading adopts the sizes of the saved buffers. Loaded estimators are
+    checked at once, since they may come from strangers."""
 
     def __init__(self, labels: int, width: int) -> None:
         super().__init__()
@@ -24,21 +24,21 @@ class Shelf(nn.Module):
         for label in range(labels):
             self.register_buffer(str(label), torch.empty(0, dtype=torch.uint8))
 
-    def put(self, label: int, fitted: Binary) -> None:
-        content = torch.frombuffer(bytearray(fitted.packed()), dtype=torch.uint8)
+    def put(self, label: int, fitted: LabelModel) -> None:
+        content = torch.frombuffer(bytearray(fitted.to_bytes()), dtype=torch.uint8)
         content = content.to(self.get_buffer(str(label)).device)
         setattr(self, str(label), content)
         _OPEN[content] = fitted
 
-    def get(self, label: int) -> Binary:
-        """The label that was put here; one that knows nothing where none was."""
+    def get(self, label: int) -> LabelModel:
+        """Return the model of a label; a constant of 0.5 if there is none."""
         content = self.get_buffer(str(label))
         if not len(content):
-            return Binary(0.5)
+            return LabelModel(0.5)
         if content not in _OPEN:
             packed = content.cpu().numpy().tobytes()
-            _OPEN[content] = Binary.unpacked(packed, f"label {label}", width=self.width)
-        found: Binary = _OPEN[content]
+            _OPEN[content] = LabelModel.from_bytes(packed, f"label {label}", width=self.width)
+        found: LabelModel = _OPEN[content]
         return found
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *more: Any) -> None:

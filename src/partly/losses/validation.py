@@ -1,7 +1,7 @@
-"""What the losses are given: z in the package's own sense, or a refusal that says what it should be.
+"""Validation of z, the labels that losses are given.
 
-Targets in another sense (0 no, NaN or -100 unknown) would be learned from without a word, and wrongly. The check is a
-few comparisons; it is left out in the loop, whose z comes from `Labels`, and in code that torch compiles.
+Targets in another encoding (0 for no, NaN or -100 for unknown) would be learned from without an error. The training
+loop skips the check, since its z comes from `Labels`, and so does compiled code.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from torch import Tensor
 from partly.errors import LabelError
 
 Loss = TypeVar("Loss", bound=Callable[..., Tensor])
-TRUSTED = ContextVar("trusted", default=False)  # whether z has been looked at already
+SKIPS_VALIDATION = ContextVar("trusted", default=False)  # whether z has been looked at already
 
 
 @contextmanager
-def trusted() -> Iterator[None]:
-    """Within this, z is known to be right."""
-    before = TRUSTED.set(True)
+def skip_validation() -> Iterator[None]:
+    """Skip the validation of z within this context."""
+    before = SKIPS_VALIDATION.set(True)
     try:
         yield
     finally:
-        TRUSTED.reset(before)
+        SKIPS_VALIDATION.reset(before)
 
 
-def takes_z(loss: Loss) -> Loss:
-    """A loss that looks at z before it computes anything; of one made of others, only the outermost does."""
+def validates_z(loss: Loss) -> Loss:
+    """Decorate a loss so that it validates z first. Of nested losses only the outermost does."""
 
     @wraps(loss)
     def checked(logits: Tensor, z: Tensor, **settings: Any) -> Tensor:
-        if torch.compiler.is_compiling() or TRUSTED.get():
+        if torch.compiler.is_compiling() or SKIPS_VALIDATION.get():
             return loss(logits, z, **settings)
         _refuse(logits, z)
-        with trusted():
+        with skip_validation():
             return loss(logits, z, **settings)
 
     return cast(Loss, checked)

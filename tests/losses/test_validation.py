@@ -14,7 +14,7 @@ from partly.engine import training
 from partly.errors import LabelError
 from partly.items import as_items
 from partly.labels import Labels
-from partly.losses import door
+from partly.losses import validation
 from partly.method import LossMethod
 from partly.pool import Pool
 from plans import task_of
@@ -64,17 +64,17 @@ def test_the_remedies_make_z() -> None:
 
 def test_one_loss_made_of_another_looks_once(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Tensor] = []
-    monkeypatch.setattr(door, "_refuse", lambda _, z: seen.append(z))
+    monkeypatch.setattr(validation, "_refuse", lambda _, z: seen.append(z))
     losses.partial_bce(LOGITS, Z)
     assert len(seen) == 1
-    assert not door.TRUSTED.get()
+    assert not validation.SKIPS_VALIDATION.get()
 
 
 def test_the_loop_and_compiled_code_do_not_look(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: Tensor) -> None:
         raise AssertionError("z was looked at")
 
-    monkeypatch.setattr(door, "_refuse", never)
+    monkeypatch.setattr(validation, "_refuse", never)
     labels = Labels.from_ternary(Z.numpy())
     pool = Pool(as_items(LOGITS), labels, 2)
     method = LossMethod(task_of(pool.items, labels=3, head="linear", observed=labels), losses.bce, {})
