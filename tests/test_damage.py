@@ -184,7 +184,7 @@ def test_result_lines(tmp_path: Path) -> None:
 
     def look(folder: Path) -> Any:
         found = results.read(folder / "some.jsonl")
-        results.check(found)
+        results.check_consistency(found)
         results.check_present(found)
         return found, results.read_failed(folder / "some.jsonl")
 

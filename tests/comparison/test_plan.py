@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from partly import methods
+from partly import engine, methods
 from partly.comparison.plan import (
     FULL,
     NAIVE,
@@ -18,7 +18,7 @@ from partly.comparison.plan import (
     parse_settings,
     read_experiment,
 )
-from partly.comparison.protocol import candidates
+from partly.comparison.protocol import candidates, config_of
 from partly.errors import SettingError
 from partly.items import as_items
 from partly.labels import Labels
@@ -227,7 +227,8 @@ def test_what_makes_a_step_can_be_fixed_for_all_cells() -> None:
     how = {"schedule": "step", "schedule_settings": {"at": [1]}, "accumulate": 2, "average": 0.9}
     (cell, *_) = Experiment(("scenes",), ("bce",), ("uniform:0.5",), recipe=how).cells()
     x = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
-    (recipe,) = candidates(cell, as_items(x), Labels.from_full(x > 0))
+    plan = engine.resolve(config_of(cell), (as_items(x), Labels.from_full(x > 0)))
+    (recipe,) = [candidate.config for candidate in candidates(cell, plan)]
     assert (recipe.schedule, recipe.schedule_settings["at"]) == ("step", [1])
     assert (recipe.accumulate, recipe.average) == (2, 0.9)
     with pytest.raises(SettingError, match="There is no recipe entry 'recipe'"):

@@ -31,7 +31,7 @@ FIXED_OPTIONS = tuple(
     option
     for pair in STORED_NAMES.items()
     for option in dict.fromkeys(pair)
-    if option not in (*CELL_OPTIONS, "hierarchy", "penalty")
+    if option not in (*CELL_OPTIONS, "hierarchy", "penalty", "recipe")  # a preset would choose the method
 )
 OPTIONAL = ("asks", "size", "known_only", "method_sha256")  # what only some cells say
 

@@ -32,7 +32,7 @@ class BatchShard:
         known = None if z is None else z[self.rows] if self.rows.start < self.rows.stop else z[:1]
         with over_batch(self.own, self.rows, self.of, self.group):
             made = network(self.own, known)
-        return self.gather(made) if isinstance(made, Tensor) else tuple(map(self.gathered, made))
+        return self.gather(made) if isinstance(made, Tensor) else tuple(map(self.gather, made))
 
     def gather(self, own: Tensor) -> Tensor:
         """Return the rows of all processes, [B, ...], from those of this one."""
