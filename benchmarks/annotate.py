@@ -128,8 +128,8 @@ def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             served = ServerConfig(port=free.getsockname()[1])
         context = make_context(plan, served)
-        people = [context.people.local_admin(f"person {i}") for i in range(asked.people)]
-        sessions = [context.people.sign_in_by_link(context.people.create_start_token(one)) for one in people]
+        people = [context.accounts.local_admin(f"person {i}") for i in range(asked.people)]
+        sessions = [context.accounts.sign_in_by_link(context.accounts.create_start_token(one)) for one in people]
         # Its output is let go, since it is the address that lets in; the trainer ends when its input does.
         server = multiprocessing.get_context("spawn").Process(target=serve, args=(plan, served, str))
         Trainer(plan, *open_project(plan)).begin()  # so that nobody waits for the trainer to be there

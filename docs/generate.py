@@ -200,16 +200,16 @@ def recipes() -> str:
         "",
     ]
     parts += [
-        '`Classifier(recipe="durand2019")` and `partly train --recipe durand2019` take from here what is left open;'
+        '`Classifier(recipe="durand2019")` and `partly train --recipe durand2019` set the options that you leave open;'
     ]
-    parts += ["see [how it is trained](train.md#how-it-is-trained).", ""]
+    parts += ["see [training options](training-options.md#recipes-of-the-papers).", ""]
     for name, preset in presets.discover().items():
-        parts += [f"## {name}", "", preset.paper, "", "| what | value | where it says so |", "|---|---|---|"]
+        parts += [f"## {name}", "", preset.paper, "", "| option | value | place in the paper |", "|---|---|---|"]
         for key, source in preset.sources.items():
             outer, _, inner = key.partition(".")
             value = preset.values[outer][inner] if inner else preset.values[outer]
             parts += [f"| `{key}` | `{value}` | {source} |"]
-        parts += ["", "Said, and no setting here:", ""]
+        parts += ["", "Stated in the paper without an option here:", ""]
         parts += [f"- {key.replace('_', ' ')}: {words}" for key, words in preset.beside.items()]
         parts += [""]
     return "\n".join(parts)

@@ -1,14 +1,14 @@
-"""The runs behind the results and the claims: every experiment, those that decide most first, and what may be shown.
+"""Run the experiments behind the results and the claims, the most decisive ones first.
 
     python -m evidence run [--out evidence/results] [--workers N] [--only cls,imcl]
     python -m evidence run --smoke
 
-Hours on one core; stopped or killed, the same command goes on. At the end it says of every race whether its baseline
-is at its best (tuned scikit-learn on the same known entries is at most half a point of mAP ahead) and ends with status
-1 where one is not: the pages leave out such a table and say so.
+This takes hours on one core; the same command resumes. At the end it prints for every group how its baseline compares
+with tuned scikit-learn on the same known entries, and exits with status 1 if one is more than half a point of mAP
+below: the pages omit such a table.
 
---smoke runs the same experiments in a minute or two, each part with one seed, one scenario and two epochs on a few made
-items, and writes nothing: whether everything that is asked for can still be run.
+--smoke checks in a minute or two that all experiments still run: each part with one seed, one scenario and two epochs
+on a few random items. It writes nothing.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ import numpy as np
 
 from evidence import tags
 from partly.comparison import Experiment, markdown, protocol, read_experiment, results, runner
-from partly.comparison.groups import Group, gather
+from partly.comparison.groups import gather
 
 HERE = Path(__file__).resolve().parent
 TEXTS, PREPARED = HERE.parent.parent / "shared" / "data" / "debtags-text.jsonl.gz", HERE / "prepared"
-# Parts of an experiment that are run before the next one begins; then all that is left, in the same order.
+# Number of parts of each experiment that run first; then the rest, in the same order.
 FIRST = {
     "single-positive": 3,
     "partial-bce": 2,
@@ -58,33 +58,30 @@ def main(options: argparse.Namespace) -> int:
         return 0
     if not (PREPARED / "tags.npz").exists():
         tags.prepare(TEXTS, PREPARED)
-    for experiment in [*asked(names, True), *asked(names, False)]:
+    for experiment in [*read_experiments(names, True), *read_experiments(names, False)]:
         print(experiment.name, flush=True)
         runner.run(experiment, options.out, options.workers)
-    return told(options.out, names)
+    return report_baselines(options.out, names)
 
 
-def asked(names: list[str], first: bool) -> Iterator[Experiment]:
+def read_experiments(names: list[str], first_parts: bool) -> Iterator[Experiment]:
     for name in names:
         whole = read_experiment(HERE / "experiments" / f"{name}.toml")
-        yield replace(whole, parts=whole.parts[: FIRST[name]]) if first and whole.parts else whole
+        yield replace(whole, parts=whole.parts[: FIRST[name]]) if first_parts and whole.parts else whole
 
 
-def told(out: Path, names: list[str]) -> int:
-    """Say how each race stands beside the yardstick; 1 where a table cannot be shown."""
+def report_baselines(out: Path, names: list[str]) -> int:
+    """Print how each group's baseline compares with the reference; return 1 where a table cannot be shown."""
     status = 0
     for name in names:
-        for block in races(results.read(out / f"{name}.jsonl")):
-            behind = block.baseline_deficit
-            words = "no yardstick" if behind is None else f"{-100 * behind:+.1f} points"
-            bad = bool(block.reason_withheld)
-            status |= bad
-            print(f"{name}: {block.title}, {block.scenario}: {words}{' NOT SHOWN' * bad}")
+        records = [record for record in results.read(out / f"{name}.jsonl") if not record.get("asks")]
+        for group in gather(records):
+            deficit = group.baseline_deficit
+            comparison = "no reference" if deficit is None else f"{-100 * deficit:+.1f} points"
+            withheld = bool(group.reason_withheld)
+            status |= withheld
+            print(f"{name}: {group.title}, {group.scenario}: {comparison}{' NOT SHOWN' * withheld}")
     return status
-
-
-def races(found: list[results.Record]) -> list[Group]:
-    return gather([line for line in found if not line.get("asks")])
 
 
 # -------------------------------------------------------------------- smoke
@@ -93,8 +90,8 @@ def races(found: list[results.Record]) -> list[Group]:
 def smoke(names: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         data = str(made(Path(folder) / "made.npz"))
-        for whole in asked(names, False):
-            parts = [small(part, data) for part in whole.each()]
+        for whole in read_experiments(names, False):
+            parts = [small(part, data) for part in whole.split()]
             cells = {results.key_of(cell.key() | {"data_digest": ""}): cell for part in parts for cell in part.cells()}
             opened = protocol.open_data(data)
             found = [protocol.run_cell(cell, opened) for cell in cells.values()]

@@ -185,7 +185,7 @@ def test_result_lines(tmp_path: Path) -> None:
     def look(folder: Path) -> Any:
         found = results.read(folder / "some.jsonl")
         results.check_consistency(found)
-        results.check_present(found)
+        results.check_protocol(found)
         return found, results.read_failed(folder / "some.jsonl")
 
     assert harm(tmp_path / "one", tmp_path / "other", 60, look, lambda found: len(found[0]) <= 8) > 20

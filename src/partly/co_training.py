@@ -1,4 +1,4 @@
-"""Two networks that train each other: what the methods with a pair of networks share."""
+"""Base of methods with a pair of networks that teach each other."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ Predict = Literal["mean", "f", "g"]
 
 
 class TwoNetworks(Method):
-    """Base class for methods with networks f and g, which start from different weights and see the same batches.
+    """Networks f and g start from different weights and see the same batches; `predict` selects the one that predicts.
 
-    `predict` chooses the network that predicts. A subclass defines `loss`.
+    A subclass defines `loss`.
     """
 
     def __init__(self, task: Task, predict: Predict) -> None:
         super().__init__(task)
         self.predict = predict
         self.f, self.g = task.network("f"), task.network("g")
-        # It treats each weight by itself, so one optimiser for both networks does what two would.
+        # Optimizers are elementwise, so one for both networks equals two.
         self.optimiser = task.optimiser([*self.f.parameters(), *self.g.parameters()])
 
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
-        """Return the sum of both networks' losses from their logits; None if nothing is selected."""
+        """Return the sum of both networks' losses from their logits; None if no item is selected."""
         raise NotImplementedError(f"{type(self).__name__} does not define loss.")
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
@@ -38,7 +38,7 @@ class TwoNetworks(Method):
         if loss is None:
             return {"loss": 0.0}
         self.step(loss, clock, self.optimiser)
-        return {"loss": loss.item() / 2}  # of one network, to be set beside those of other methods
+        return {"loss": loss.item() / 2}  # per network, comparable with other methods
 
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
         """Return logits [B, L] of f, of g, or of the mean of their probabilities."""
@@ -49,20 +49,20 @@ class TwoNetworks(Method):
 
 
 def mean_probability(one: Tensor, other: Tensor) -> Tensor:
-    """Return the logit of the mean of two probabilities from their logits: log p - log(1 - p), without computing p."""
+    """Return the logit of the mean of two probabilities, from their logits: log p - log(1 - p) in log space."""
     yes = torch.logaddexp(F.logsigmoid(one), F.logsigmoid(other))
     no = torch.logaddexp(F.logsigmoid(-one), F.logsigmoid(-other))
     return yes - no
 
 
 def mean_over_items(entries: Tensor, items: Tensor) -> Tensor | None:
-    """Return the mean over chosen items, from entries [B, L] and a mask [B]; None if no item is chosen."""
+    """Return the mean of entries [B, L] over the items of a mask [B]; None if it is empty."""
     return entries[items].mean() if items.any() else None
 
 
 def co_teaching_loss(f: Tensor, g: Tensor, z: Tensor, keep: float, among: Tensor | None = None) -> Tensor | None:
-    """Return the loss of co-teaching: each network learns from the share `keep` of items [B] with the smallest loss
-    under the other.
+    """Return the loss of co-teaching: each network learns from the share `keep` of items [B] that fits the other one
+    best.
 
     Unknown entries count as negatives; the loss of an item is the mean over its labels. None if no item is left.
     """
@@ -73,12 +73,12 @@ def co_teaching_loss(f: Tensor, g: Tensor, z: Tensor, keep: float, among: Tensor
 
 
 def disagree(f: Tensor, g: Tensor) -> Tensor:
-    """Return the items for which the two differ in at least one label at probability 0.5. [B]"""
+    """Return the mask of items for which the networks differ in at least one label at probability one half. [B]"""
     return ((f > 0) != (g > 0)).any(dim=1)
 
 
 def kept_share(clock: Clock, forget: float, ramp: float) -> float:
-    """Return the share of items to learn from; in the end the share `forget` is left out."""
+    """Return the share of items to learn from, if the share `forget` is dropped in the end."""
     return 1 - forget * ramp_up(clock, ramp)
 
 

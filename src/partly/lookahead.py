@@ -138,7 +138,7 @@ def _through_layers(
     and a gradient g there changes the output for a by (a u') g; both products are one matrix, [V, B].
     """
     layers = [part for part in network.modules() if isinstance(part, nn.Linear) and part.weight.requires_grad]
-    # Shared weights, a frozen bias or a weight that is made of others would each need a rule of their own.
+    # Shared weights, frozen biases and derived weights are not supported.
     used = [id(weight) for layer in layers for weight in (layer.weight, layer.bias) if weight is not None]
     if sorted(used) != sorted(id(weight) for weight in network.parameters() if weight.requires_grad):
         return None
@@ -151,10 +151,10 @@ def _through_layers(
         nonlocal simple
         simple = simple and layer not in outputs and given.ndim == 2 and len(given) == len(x)
         inputs[layer], outputs[layer] = given.detach(), made
-        return made.clone()  # what follows may write into it
+        return made.clone()  # later layers may write in place
 
     def after_step(layer: nn.Linear, given: Tensor, made: Tensor) -> Tensor:
-        product = given @ inputs[layer].T + (layer.bias is not None)  # a bias is the weight of a 1
+        product = given @ inputs[layer].T + (layer.bias is not None)  # a bias is the weight of a constant 1
         products[layer] = product.detach()
         outputs[layer] = made - lr * (product @ downhill[layer])
         return outputs[layer].clone()
@@ -172,7 +172,7 @@ def _through_layers(
             value = validation_loss(network(x_val))
         slopes = grad(value, list(outputs.values()), materialize_grads=True)
         moves = [products[layer].T @ slope for layer, slope in zip(outputs, slopes, strict=True)]
-        # Forward through the graph that is there: what is pulled back from the logits, pulled back once more.
+        # Forward mode by double backward through the existing graph.
         probe = torch.zeros_like(logits, requires_grad=True)
         pulled = grad(logits, first, probe, create_graph=True, materialize_grads=True)
         return grad(pulled, probe, moves)[0]

@@ -179,7 +179,7 @@ def test_people_are_asked_about_their_labels(tmp_path: Path) -> None:
     held = made.queue.lease(bela, "label", 1)
     assert [one.label for one in held] == ["boat"]
     made.people.assign(bela.id, ["dog", "cat", "dog"])
-    assert made.people.assigned_labels(made.queue.given.names) == {
+    assert made.people.read_assignments(made.queue.given.names) == {
         bela.id: ["cat", "dog"]
     }  # in the order of the labels
     assert [one.label for one in made.queue.lease(anna, "item", 5)] == ["boat", "cat"]  # boat is free again
@@ -187,6 +187,6 @@ def test_people_are_asked_about_their_labels(tmp_path: Path) -> None:
     made.people.assign(bela.id, ["dog"])
     assert [one.label for one in made.queue.lease(bela, "label", 5)] == ["dog"]
     made.people.assign(bela.id, [])
-    assert made.people.assigned_labels(made.queue.given.names) == {}
+    assert made.people.read_assignments(made.queue.given.names) == {}
     with pytest.raises(ApiError, match="no such person"):
         made.people.assign(99, ["cat"])

@@ -336,7 +336,7 @@ def test_oversized_and_broken_bodies(tmp_path: Path) -> None:
         assert one.post("/api/questions", content=content, headers=headers).status_code in (400, 422)
 
 
-@pytest.mark.filterwarnings("ignore:.*has no place for labels")
+@pytest.mark.filterwarnings("ignore:.*cannot hold labels")
 def test_export_and_import(tmp_path: Path) -> None:
     z = np.zeros((12, 4), np.int8)
     z[0, 3], z[1, 3] = 1, -1

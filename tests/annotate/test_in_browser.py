@@ -89,7 +89,7 @@ def test_the_whole_loop_by_keyboard(tmp_path: Path, chromium: Any, width: int, s
         page = opened(chromium, made, address, **how)
         press = page.keyboard.press
         ready(page, 5)
-        assert page.locator("h1").inner_text() == "boat: yes or no?"
+        assert page.locator("h1").inner_text() == "boat?"
         assert current(page) == "item 0"
         press("y")
         press("n")
@@ -97,7 +97,7 @@ def test_the_whole_loop_by_keyboard(tmp_path: Path, chromium: Any, width: int, s
         saved(page, 3)
         assert current(page) == "item 3"
         press("u")  # takes the third back, and stands there
-        told(page, "Taken back.")
+        told(page, "Undone.")
         assert current(page) == "item 2"
         press("ArrowRight")
         press("s")
@@ -110,7 +110,7 @@ def test_the_whole_loop_by_keyboard(tmp_path: Path, chromium: Any, width: int, s
         assert made.known() == expected  # item 3 was skipped
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         press("Enter")
-        told(page, "Nothing to ask right now", "h1")
+        told(page, "No questions right now", "h1")
         pose(made, [(7, CAT), (7, BOAT), (8, CAT)])  # a new round comes in without a reload
         ready(page, 2)
         page.goto(f"{address}/item")
@@ -120,7 +120,7 @@ def test_the_whole_loop_by_keyboard(tmp_path: Path, chromium: Any, width: int, s
         told(page, "animal: yes")
         assert made.known()[item(7), "animal"] == 1  # implied, and taken back along with it
         press("u")
-        told(page, "Taken back.")
+        told(page, "Undone.")
         assert (item(7), "animal") not in made.known()
         assert page.wrong == []
         page.context.close()
@@ -145,7 +145,7 @@ def test_nobody_is_shown_what_the_model_thinks_unless_they_ask(tmp_path: Path, c
     with served(made) as address:
         page = opened(chromium, made, address)
         ready(page, 2)
-        assert "model" not in page.locator("#cards").inner_text()
+        assert "Model" not in page.locator("#cards").inner_text()
         page.keyboard.press("y")
         saved(page, 1)
         assert "70 % yes" in page.locator(".question").first.inner_text()
@@ -163,17 +163,17 @@ def test_yes_to_all_is_confirmed_and_no_to_all_is_not(tmp_path: Path, chromium: 
         page = opened(chromium, made, address)
         ready(page, 5)
         page.keyboard.press("Y")
-        told(page, "Answer yes to all 5 questions that are left?", "dialog")
+        told(page, "Answer yes to all 5 remaining questions?", "dialog")
         page.keyboard.press("n")  # goes to nobody behind the dialog
         page.keyboard.press("Escape")
         playwright.expect(page.locator("dialog")).to_have_count(0)
         assert page.locator(".question[data-value]").count() == 0
         page.keyboard.press("n")
         saved(page, 1)
-        page.get_by_role("button", name="All others yes").click()
+        page.locator("#all-yes").click()
         page.get_by_role("button", name="Cancel").click()
         assert page.locator(".question[data-value]").count() == 1
-        page.get_by_role("button", name="All others yes").click()
+        page.locator("#all-yes").click()
         page.get_by_role("button", name="Yes to all 4").click()
         saved(page, 5)
         assert sorted(made.known().values()) == [-1, 1, 1, 1, 1]
@@ -241,7 +241,7 @@ def test_an_admin_assigns_labels_and_decides(tmp_path: Path, chromium: Any) -> N
         told(page, "Disagreements left: 2", "#left")
         page.get_by_role("button", name="Yes: boat, item 0", exact=True).click()
         page.get_by_role("button", name="Cannot tell: boat, item 1", exact=True).click()
-        told(page, "No disagreements.", "#left")
+        told(page, "No disagreements", "#left")
         assert made.known() == {("item 0", "boat"): 1}
         page.get_by_role("link", name="People").click()
         section = page.locator("details").filter(has_text="bela")
@@ -367,29 +367,29 @@ def test_passwords_and_who_is_kept_out(tmp_path: Path, chromium: Any) -> None:
         bela.wait_for_url("**/label")
         bela.get_by_role("link", name="Bela").click()
         bela.wait_for_url("**/account")
-        bela.get_by_label("Password", exact=True).fill("not this one")
+        bela.get_by_label("Current password").fill("not this one")
         bela.get_by_label("New password").fill("another password")
         bela.keyboard.press("Enter")
         told(bela, "The name or the password is wrong.", "form .error")
-        bela.get_by_label("Password", exact=True).fill("a long password")
+        bela.get_by_label("Current password").fill("a long password")
         bela.keyboard.press("Enter")
         bela.wait_for_url("**/label")
 
         anna = logs_in("Anna", "a long password")
         anna.wait_for_url("**/label")
         anna.goto(f"{address}/people")
-        anna.get_by_role("button", name="New password: Bela").click()
-        playwright.expect(anna.get_by_label("Address")).not_to_have_value("", timeout=PATIENCE)
-        link = anna.get_by_label("Address").input_value()
+        anna.get_by_role("button", name="Reset password: Bela").click()
+        playwright.expect(anna.get_by_label("Link", exact=True)).not_to_have_value("", timeout=PATIENCE)
+        link = anna.get_by_label("Link", exact=True).input_value()
         anna.get_by_role("button", name="Block: Bela").click()
-        anna.get_by_role("button", name="Let in again: Bela").wait_for()
+        anna.get_by_role("button", name="Unblock: Bela").wait_for()
         bela.goto(f"{address}/label")
         bela.wait_for_url("**/log-in")
         bela.goto(link)
         bela.get_by_label("New password").fill("a third password")
         bela.keyboard.press("Enter")
         told(bela, "revoked", "form .error")  # a block voids what is on its way
-        anna.get_by_role("button", name="Let in again: Bela").click()
+        anna.get_by_role("button", name="Unblock: Bela").click()
         anna.get_by_role("button", name="Block: Bela").wait_for()
         logs_in("Bela", "another password").wait_for_url("**/label")
 
@@ -399,13 +399,13 @@ def test_addresses_are_listed_and_revoked(tmp_path: Path, chromium: Any) -> None
     with served(made, has_accounts=True) as address:
         page = opened(chromium, made, address)
         page.goto(f"{address}/people")
-        page.get_by_role("button", name="Make an address").click()
-        playwright.expect(page.get_by_label("Address", exact=True)).not_to_have_value("", timeout=PATIENCE)
-        link = page.get_by_label("Address", exact=True).input_value()
+        page.get_by_role("button", name="Create link").click()
+        playwright.expect(page.get_by_label("Link", exact=True)).not_to_have_value("", timeout=PATIENCE)
+        link = page.get_by_label("Link", exact=True).input_value()
         page.reload()
-        told(page, "new annotator", "#links")
+        told(page, "Invitation: annotator", "#links")
         told(page, "anna", "#links")
-        page.get_by_role("button", name="Revoke: new annotator").click()
+        page.get_by_role("button", name="Revoke: Invitation: annotator").click()
         page.locator("#links").wait_for(state="detached")
         page.goto(link)
         page.get_by_label("Name").fill("Carl")
@@ -445,6 +445,6 @@ def test_a_fault_of_the_server_costs_no_answer(tmp_path: Path, chromium: Any, mo
         page.keyboard.press("u")
         told(page, "Not saved yet")
         broken = False
-        told(page, "Taken back.")
+        told(page, "Undone.")
         assert made.known() == {}
         page.context.close()

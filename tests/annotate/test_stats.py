@@ -93,7 +93,7 @@ def test_arms(tmp_path: Path) -> None:
         sorted(zip(one.rows.tolist(), one.columns.tolist(), one.z.tolist(), strict=True)) for one in (random, chosen)
     ]
     assert told == [[(0, 1, -1), (1, 3, 1)], [(0, 0, -1), (3, 3, -1)]]
-    assert read_snapshot(made.queue).asked_before() == {(0, 0), (0, 1), (1, 3), (2, 3), (3, 3), (4, 3)}
+    assert read_snapshot(made.queue).list_asked_entries() == {(0, 0), (0, 1), (1, 3), (2, 3), (3, 3), (4, 3)}
 
 
 def test_a_model_is_judged_by_answers_it_could_not_know(tmp_path: Path) -> None:
@@ -132,4 +132,9 @@ def test_a_curve_and_a_span_of_time() -> None:
     assert loss_chart([(0, 0.7)]) is None
     found = loss_chart([(0, 0.8), (50, 0.4), (100, 0.2)])
     assert found["points"] == [(0.0, 0.0), (300.0, 80.0), (600.0, 120.0)]
-    assert [format_duration(s) for s in (30, 600, 7200)] == ["30 seconds", "10 minutes", "2.0 hours"]
+    assert [format_duration(s) for s in (30, 600, 7200, 172790)] == [
+        "30 seconds",
+        "10 minutes",
+        "2.0 hours",
+        "48 hours",
+    ]

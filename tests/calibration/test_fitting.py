@@ -123,5 +123,5 @@ def test_a_precision_that_no_threshold_has_is_never_called_and_named() -> None:
 
 @pytest.mark.parametrize(("method", "goal"), [("plat", None), ("sigmoid", None), (None, "f2")])
 def test_what_there_is_not_is_refused(method: str | None, goal: str | None) -> None:
-    with pytest.raises(SettingError, match=r"There is:|Did you mean"):
+    with pytest.raises(SettingError, match=r"Available:|Did you mean"):
         fit_calibration(np.zeros((2, 1)), [[1.0], [0.0]], method, goal)

@@ -41,20 +41,20 @@ def test_the_command(tmp_path):
     write_labels(LABELS, tmp_path / "a.csv")
     call("convert", tmp_path / "a.csv", tmp_path / "b.json", "--form", "coco")
     assert read_labels(tmp_path / "b.json") == LABELS
-    with pytest.raises(DataError, match="say in which form: coco or label-studio"):
+    with pytest.raises(DataError, match="Choose one: coco or label-studio"):
         call("convert", tmp_path / "a.csv", tmp_path / "c.json")
-    with pytest.raises(DataError, match="nobody could tell them apart"):
+    with pytest.raises(DataError, match="could not be told apart"):
         call("convert", tmp_path / "a.csv", tmp_path / "c.csv", "--form", "tags")
     call("convert", tmp_path / "a.csv", tmp_path / "c.csv", "--form", "tags", "--absent", "unknown")
     assert read_labels(tmp_path / "c.csv").summary()["yes"] == 3
-    with pytest.raises(SettingError, match="absent = 'maybe': may be 'unknown' or 'no'"):
+    with pytest.raises(SettingError, match="absent = 'maybe': must be 'unknown' or 'no'"):
         call("convert", tmp_path / "a.csv", tmp_path / "d.csv", "--absent", "maybe")
 
 
 def test_items_go_along_where_there_is_a_place_for_them(tmp_path, capsys):
     (tmp_path / "x.csv").write_text("item,p,q\na.jpg,1,2\nb.jpg,3,0\n")
     write_labels(LABELS, tmp_path / "y.csv")
-    with pytest.warns(UserWarning, match="no place for the ids"):
+    with pytest.warns(UserWarning, match="cannot hold the ids"):
         convert(str(tmp_path / "x.csv"), tmp_path / "z.arff", reading=DataOptions(labels=tmp_path / "y.csv"))
     data = partly.read(tmp_path / "z.arff")
     assert data.items.take(slice(None)).tolist() == [[1, 2], [3, 0]]
@@ -109,5 +109,5 @@ def test_ids_without_folder_or_ending_are_matched(tmp_path):
 def test_what_may_be_said():
     assert LabelSemantics().absent is None
     for words in ({"absent": "yes"}, {"uncertain": "maybe"}):
-        with pytest.raises(SettingError, match="may be 'unknown' or"):
+        with pytest.raises(SettingError, match="must be 'unknown' or"):
             LabelSemantics(**words)

@@ -37,7 +37,7 @@ def test_both_files_and_the_example_of_the_page(run: str) -> None:
     told = partly("export", run, "--onnx", "model.onnx", "--model-card", "card.md")
     assert "differs from torch by at most" in told
     card = Path("card.md").read_text()
-    assert "the test part of the data" in card
+    assert "the test set" in card
     assert 'InferenceSession("model.onnx")' in card
     partly("predict", run, "digits", "--out", "scores.csv")
     wanted = read_scores("scores.csv").values
@@ -52,7 +52,7 @@ def test_what_is_refused(run: str) -> None:
     with pytest.raises(SettingError, match=r"--onnx model\.onnx, --model-card card\.md, or both"):
         partly("export", run)
     Path("card.md").write_text("mine")
-    with pytest.raises(DataError, match=r"card\.md: is there already"):
+    with pytest.raises(DataError, match=r"card\.md: exists already"):
         partly("export", run, "--onnx", "model.onnx", "--model-card", "card.md")
     assert not Path("model.onnx").exists()  # asked before anything is done
     partly("export", run, "--model-card", "card.md", "--overwrite")

@@ -222,7 +222,7 @@ def test_a_small_demo(tmp_path: Path) -> None:
     text = (tmp_path / "demo/report.html").read_text("utf-8")
     assert "all labels known" in text
     assert {p.name for p in (tmp_path / "demo").iterdir()} == {
-        "unknown-taken-for-no",
+        "unknown-treated-as-no",
         "auto",
         "all-labels-known",
         "report.html",

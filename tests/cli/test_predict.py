@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from partly import Classifier, Labels
 from partly.cli.main import app
 from partly.data import read, read_labels, read_scores, write, write_labels
-from partly.engine import prediction, read_description, training
+from partly.engine import prediction, read_description
 from partly.errors import DataError, SettingError
 from partly.items import as_items
 
@@ -130,7 +130,7 @@ def test_no_more_than_a_batch_is_made_or_scored_at_a_time(run: Path, monkeypatch
             alive.append(weakref.ref(block))
             yield block
 
-    monkeypatch.setattr(training, "logit_blocks", watched)
+    monkeypatch.setattr(prediction, "logit_blocks", watched)
     partly("predict", "run", "features.csv", "--out", "scores.parquet")
     assert len(alive) == 8
     model = Classifier.load(run)

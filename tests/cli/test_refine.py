@@ -146,7 +146,7 @@ def test_ctrl_c_between_two_trainings(here: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("child,above\ncat,animal\n", "has the columns child and parent; here are child, above"),
+        ("child,above\ncat,animal\n", "needs the columns child and parent; found child, above"),
         ("child,parent\ncat,animal\ncat,pet\n", r"p.csv:3: 'cat' below 'pet', but below 'animal' before"),
         ("child,parent\ncat,animal\nanimal,cat\n", r"p.csv: .*(?s:.*)cat -> animal -> cat"),
     ],
@@ -166,3 +166,14 @@ def test_options_of_a_simulation_are_refused_before_anything_is_written(here: Pa
     with pytest.raises(SettingError, match="for simulations"):
         CliRunner().invoke(app, command, catch_exceptions=False)
     assert not Path("run").exists()
+
+
+@pytest.mark.parametrize(
+    "option", [["--method", "nothing"], ["--query", "nothing"], ["-n", "0"], ["--head", "nothing"]]
+)
+def test_wrong_options_are_refused_before_the_ledger_is_recorded(here: Path, option: list[str]) -> None:
+    Ledger.create("labels.db", names=["animal", "cat", "dog"]).append(["i0"], ["cat"], [1], author="anna")
+    command = ["refine", "features.csv", "--labels", "labels.db", "--run", "run", *TRAINING, *option]
+    with pytest.raises(SettingError):
+        CliRunner().invoke(app, command, catch_exceptions=False)
+    assert not Path("run/ledger.json").exists()

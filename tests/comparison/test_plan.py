@@ -67,17 +67,17 @@ def test_the_untuned_rows_stay_and_the_budget_is_the_same_for_all():
     assert shown(cells) == {(FULL, "bce", 0), *(("uniform:0.1", name, tune) for name in names for tune in (0, 8))}
 
 
-def test_the_yardsticks_are_told_neither_head_nor_optimiser_nor_recipe():
-    cells = experiment(yardsticks=True, heads=("linear", "mlp"), optimizers="sgd", recipe={"epochs": 3}).cells()
+def test_the_references_are_told_neither_head_nor_optimiser_nor_recipe():
+    cells = experiment(references=True, heads=("linear", "mlp"), optimizers="sgd", recipe={"epochs": 3}).cells()
     along = [cell for cell in cells if cell.method in ("auto", "per-label")]
-    assert len(along) == 2 * 2  # seeds x yardsticks, whatever the heads
+    assert len(along) == 2 * 2  # seeds x references, whatever the heads
     assert {(cell.head, cell.optimizer, str(cell.recipe)) for cell in along} == {("auto", "adamw", "{}")}
     assert {cell.settings.get("estimator") for cell in along} == {None, "tuned-logistic-regression"}
 
 
-def test_yardsticks_of_pictures_learn_from_the_features_of_the_backbone_as_it_comes():
+def test_references_of_pictures_learn_from_the_features_of_the_backbone_as_it_comes():
     recipe = {"epochs": 3, "backbone": "small-conv", "backbone_settings": {"freeze": 1, "widths": [4]}}
-    cells = experiment(yardsticks=True, recipe=recipe).cells()
+    cells = experiment(references=True, recipe=recipe).cells()
     along = [cell.recipe for cell in cells if cell.method in ("auto", "per-label")]
     assert (
         along == [{"backbone": "small-conv", "backbone_settings": {"freeze": "all", "widths": [4]}}] * len(along) != []
@@ -88,7 +88,7 @@ def test_yardsticks_of_pictures_learn_from_the_features_of_the_backbone_as_it_co
 def test_parts_overrule_what_they_say_and_share_the_rest():
     parts = ({"methods": ["em"]}, {"heads": "linear", "methods": ["em", "role"]}, {"methods": ["em"]})
     whole = experiment(naive=False, parts=parts)
-    assert [(one.methods, one.heads, one.seeds) for one in whole.each()] == [
+    assert [(one.methods, one.heads, one.seeds) for one in whole.split()] == [
         (("em",), ("mlp",), 2), (("em", "role"), ("linear",), 2), (("em",), ("mlp",), 2),
     ]  # fmt: skip
     cells = whole.cells()
@@ -198,7 +198,7 @@ def test_a_bad_experiment_file_is_refused_by_name(tmp_path, text, words):
 def test_the_parts_of_a_file_name_their_data_relative_to_it(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text('methods = ["bce"]\n[[parts]]\ndata = "x.npz:9"\nscenarios = "uniform:0.1"\n')
-    (part,) = read_experiment(path).each()
+    (part,) = read_experiment(path).split()
     assert part.data == (str(tmp_path / "x.npz:9"),)
     assert {cell.key()["data"] for cell in part.cells()} == {"x:9"}
 
@@ -228,8 +228,8 @@ def test_what_makes_a_step_can_be_fixed_for_all_cells() -> None:
     (cell, *_) = Experiment(("scenes",), ("bce",), ("uniform:0.5",), recipe=how).cells()
     x = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
     plan = engine.resolve(config_of(cell), (as_items(x), Labels.from_full(x > 0)))
-    (recipe,) = [candidate.config for candidate in candidates(cell, plan)]
-    assert (recipe.schedule, recipe.schedule_settings["at"]) == ("step", [1])
-    assert (recipe.accumulate, recipe.average) == (2, 0.9)
+    (config,) = (candidate.config for candidate in candidates(cell, plan))
+    assert (config.schedule, config.schedule_settings["at"]) == ("step", [1])
+    assert (config.accumulate, config.average) == (2, 0.9)
     with pytest.raises(SettingError, match="There is no recipe entry 'recipe'"):
         Experiment(("scenes",), ("bce",), ("uniform:0.5",), recipe={"recipe": "lyu2025"})

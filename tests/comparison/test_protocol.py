@@ -17,7 +17,7 @@ from comparison.making import write_split
 from partly import Dataset, engine, methods, metrics, scenarios
 from partly.comparison import protocol
 from partly.comparison.plan import Cell
-from partly.comparison.protocol import ProtocolError, TestPart, candidates, check_no_leak, mask, open_data, run_cell
+from partly.comparison.protocol import ProtocolError, TestSet, candidates, check_no_leak, mask, open_data, run_cell
 from partly.comparison.results import KEY, TIMING
 from partly.data import split_holdout
 from partly.errors import DataError, Diverged
@@ -226,7 +226,7 @@ def test_the_test_part_changes_nothing_but_the_scores(source):
 
 
 def test_the_test_part_answers_once_and_only_when_the_epoch_is_chosen(source):
-    test = TestPart(source, np.arange(4))
+    test = TestSet(source, np.arange(4))
     fitted = fit_config(engine.make_config("bce", "linear", **RECIPE), source.items, source.labels)
     fitted.progress.finished = False
     with pytest.raises(ProtocolError, match="before the epoch was chosen"):
@@ -271,14 +271,14 @@ def test_the_search_has_the_same_budget_for_all_and_starts_with_what_was_asked()
 
 def test_draws_are_inside_what_a_method_declares():
     rng = np.random.default_rng(0)
-    logs = [math.log(protocol._drawn((0.01, 100.0), rng)) for _ in range(500)]
+    logs = [math.log(protocol._draw_setting((0.01, 100.0), rng)) for _ in range(500)]
     assert max(map(abs, logs)) <= math.log(100)
     assert abs(np.mean(logs)) < 0.5  # even on the logarithmic scale
-    plain = [protocol._drawn((0.0, 10.0), rng) for _ in range(500)]
+    plain = [protocol._draw_setting((0.0, 10.0), rng) for _ in range(500)]
     assert min(plain) >= 0
     assert max(plain) <= 10
     assert 4.4 < np.mean(plain) < 5.6
-    assert {protocol._drawn(["a", "b"], rng) for _ in range(50)} == {"a", "b"}
+    assert {protocol._draw_setting(["a", "b"], rng) for _ in range(50)} == {"a", "b"}
 
 
 def test_settings_that_were_asked_for_are_searched_around_only_where_declared():
@@ -326,7 +326,7 @@ def test_a_table_with_labels_is_split_the_same_way_every_time(tmp_path):
     assert one.digest == other.digest
     assert (len(one.labels), len(one.test.labels)) == (30, 10)
     assert set(one.labels.ids) | set(one.test.labels.ids) == set(ids)
-    with pytest.raises(DataError, match="need a file with their labels"):
+    with pytest.raises(DataError, match="need a label file"):
         open_data(str(tmp_path / "x.csv"))
 
 
@@ -401,12 +401,12 @@ def find():
     return kept[0] if kept else None
 """
 TEST_LABELS = """
-from partly.comparison.protocol import TestPart
+from partly.comparison.protocol import TestSet
 def find():
     frame = sys._getframe()
     while frame is not None:
         for value in frame.f_locals.values():
-            if isinstance(value, TestPart):
+            if isinstance(value, TestSet):
                 return value._test.labels.rows(slice(None)).astype("float32")
         frame = frame.f_back
 """
@@ -442,7 +442,7 @@ def test_no_method_sees_the_truth(method):
 )
 def test_a_method_that_peeks_is_refused(plant, how, forward):
     name = plant("peeking", START + how + BODY.format(says="", forward=forward))
-    with pytest.raises(ProtocolError, match="peeking peeks at the truth"):
+    with pytest.raises(ProtocolError, match="peeking uses the truth"):
         check_no_leak(name)
 
 
@@ -479,7 +479,7 @@ def test_an_oracle_that_says_so_may_look(plant):
 
 def test_the_two_worlds_agree_on_what_is_observed_and_on_nothing_else():
     asked = Cell("blind", "uniform:0.5", "bce", "linear", "adamw", 0)
-    one, other = (protocol._world(asked, which) for which in (False, True))
+    one, other = (protocol._make_leak_data(asked, which) for which in (False, True))
     assert mask(asked, one) == mask(asked, other)
     known = mask(asked, one).known
     assert (one.labels.ternary() == other.labels.ternary()).tolist() == known.tolist()

@@ -114,7 +114,7 @@ def test_a_line_of_another_protocol_is_refused_before_anything_runs(experiment, 
     path = tmp_path / "out" / "small.jsonl"
     runner.run(experiment, tmp_path / "out", progress=False)
     first, *others = results.read(path)
-    results.settle(path, [first | {"protocol": 0}, *others])
+    results.write_sorted(path, [first | {"protocol": 0}, *others])
     with pytest.raises(ProtocolError, match="another protocol"):
         runner.run(replace(experiment, seeds=9), tmp_path / "out", progress=False)
     assert len(here) == 6
@@ -136,12 +136,14 @@ def test_a_mask_that_differs_between_methods_is_refused(experiment, here, tmp_pa
     monkeypatch.setattr(protocol, "mask", unfair)
     with pytest.raises(ProtocolError, match="another mask"):
         runner.run(experiment, tmp_path / "out", progress=False)
-    results.check(results.read(tmp_path / "out" / "small.jsonl"))  # the line that does not fit was not written
+    results.check_consistency(
+        results.read(tmp_path / "out" / "small.jsonl")
+    )  # the line that does not fit was not written
 
 
 def test_a_method_that_peeks_is_refused_before_it_runs(experiment, here, tmp_path, monkeypatch):
     def peeks(method, settings=None):
-        raise ProtocolError(f"{method} peeks at the truth")
+        raise ProtocolError(f"{method} uses the truth")
 
     monkeypatch.setattr(runner, "check_no_leak", peeks)
     runner._blind.cache_clear()

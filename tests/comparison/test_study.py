@@ -37,18 +37,18 @@ WORKED = {"uniform": {0.1: 0.7, 0.5: 0.85}, "dense": {0.1: 0.6, 0.5: 0.84}, "noi
 def test_the_answer_names_the_best_way_its_leads_and_what_a_single_point_is_worth() -> None:
     assert study.answer(made(WORKED, single=0.8)) == (
         "The best way to spend a label budget is **uniform** (some labels of every item): it has the highest test mAP "
-        "at 2 of 2 budgets, each time significantly. Lead over dense: +0.100 at 10%, +0.010 at 50%. "
-        "Lead over noisy: +0.600 at 10%, +0.650 at 50%. **noisy-plus** (one yes of every item, everything else labeled "
-        "no), with 97.1% correct labels, has 0.800; uniform reaches that from 50%."
+        "at 2 of 2 budgets, each time significantly. Lead of uniform over dense: +0.100 at 10%, +0.010 at 50%. "
+        "Lead of uniform over noisy: +0.600 at 10%, +0.650 at 50%. **noisy-plus** (one yes of every item, "
+        "everything else labeled no), with 97.1% correct labels, has 0.800; uniform reaches that with 50%."
     )
-    assert "uniform reaches that at no budget" in study.answer(made(WORKED, single=0.95))
+    assert "uniform does not reach that" in study.answer(made(WORKED, single=0.95))
 
 
 def test_the_answer_counts_who_is_first() -> None:
     turned = {"dense": {0.1: 0.5, 0.3: 0.8, 0.5: 0.9}, "uniform": {0.1: 0.6, 0.3: 0.7, 0.5: 0.8}}
     said = study.answer(made(turned))
     assert "is **dense** (all labels of some items): it has the highest test mAP at 2 of 3 budgets" in said
-    assert "Lead over uniform: -0.100 at 10%, +0.100 at 50%." in said
+    assert "Lead of dense over uniform: -0.100 at 10%, +0.100 at 50%." in said
 
 
 def test_one_seed_shows_nothing() -> None:

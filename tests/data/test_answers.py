@@ -54,7 +54,7 @@ def test_round_trip(ids: list[str], data: st.DataObject, tmp_path_factory: pytes
     expected = np.zeros(known.shape, int)
     for (i, j), z in found.items():
         expected[i, j] = z
-    assert answers.told(known) == Labels.from_ternary(expected, names=NAMES, ids=ids)
+    assert answers.apply_to(known) == Labels.from_ternary(expected, names=NAMES, ids=ids)
 
 
 def test_parquet_comes_back_too(tmp_path: Path) -> None:
@@ -74,8 +74,8 @@ def test_told_keeps_what_is_known_and_takes_sparse_labels() -> None:
     z = np.array([[1, 0, -1], [0, 0, 0]])
     answers = Answers(np.array([1, 0, 1]), np.array([2, 1, 0]), np.array([-1, 1, 1], np.int8))
     expected = [[1, 1, -1], [1, 0, -1]]
-    assert answers.told(Labels.from_ternary(z)).rows(slice(None)).tolist() == expected
-    told = answers.told(Labels.from_ternary(sp.csr_array(z)))
+    assert answers.apply_to(Labels.from_ternary(z)).rows(slice(None)).tolist() == expected
+    told = answers.apply_to(Labels.from_ternary(sp.csr_array(z)))
     assert told.sparse
     assert told.rows(slice(None)).tolist() == expected
 
@@ -119,7 +119,7 @@ def test_the_same_answer_twice_is_one(tmp_path: Path) -> None:
 def test_a_file_without_answers(tmp_path: Path) -> None:
     path = tmp_path / "q.csv"
     path.write_text("item,label,score\nx,cat,1\n")
-    with pytest.raises(DataError, match="has the columns item, label, answer; answer is not there"):
+    with pytest.raises(DataError, match="needs the columns item, label, answer; missing: answer"):
         read_answers(path, labels())
 
 

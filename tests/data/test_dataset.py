@@ -131,7 +131,7 @@ def test_what_is_a_data_set_by_itself(tmp_path: Path) -> None:
     assert is_whole(tmp_path / "set.npz")
     for name in ("x.npz", "none.npz", "labels.csv"):
         assert not is_whole(tmp_path / name)
-    with pytest.raises(DataError, match="the suffix '' is not known here"):
+    with pytest.raises(DataError, match="unknown suffix ''"):
         partly.read("scene")
 
 
@@ -142,7 +142,7 @@ def test_what_has_a_test_part_goes_to_npz_alone(tmp_path: Path) -> None:
     for suffix in ("csv", "parquet", "npy"):
         with pytest.raises(DataError, match=r"no format writes dataset to such a file\. Available: .*\.npz"):
             write(whole(), tmp_path / f"a.{suffix}")
-    with pytest.raises(DataError, match="no place for a test part"):
+    with pytest.raises(DataError, match="cannot hold a test part"):
         write(whole(), tmp_path / "a.svm")
     with pytest.raises(DataError, match=r"no format writes items to such a file\. Available: "):
         write(Dataset(as_items(X), TRUTH), tmp_path / "a.pt")

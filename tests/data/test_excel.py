@@ -53,9 +53,9 @@ def test_a_wrong_cell_is_named_by_its_row(tmp_path: Path) -> None:
     ("rows", "words"),
     [
         ([], "is empty"),
-        ([["item", "item"], [1, 2]], "names that occur more than once: ..item"),
-        ([["item", None, "cat"], [1, 2, 3]], r"without one: .2."),
-        ([["item", "cat"], ["p", 1, 7]], "row 2: a cell has no name above it"),
+        ([["item", "item"], [1, 2]], "repeated names: ..item"),
+        ([["item", None, "cat"], [1, 2, 3]], r"without a name: .2."),
+        ([["item", "cat"], ["p", 1, 7]], "row 2: a cell lies in a column without a name"),
         ([["item", "cat"], ["p", 1], ["p", 0]], "with the id of an earlier one"),
     ],
 )
@@ -83,7 +83,7 @@ def test_hostile_files(tmp_path: Path) -> None:
 def test_a_cell_far_away_takes_no_more_than_itself(tmp_path: Path) -> None:
     path = save(tmp_path / "a.xlsx", [["item", "cat"], ["p", 1]])
     path.write_bytes(changed(path.read_bytes(), b'r="B2"', b'r="XFD2"'))
-    with pytest.raises(DataError, match="row 2: a cell has no name above it"):
+    with pytest.raises(DataError, match="row 2: a cell lies in a column without a name"):
         read_labels(path)
 
 
@@ -104,7 +104,7 @@ def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_it_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"'.xlsx' is not known here"):
+    with pytest.raises(DataError, match=r"unknown suffix '.xlsx'"):
         partly.write(partly.Labels.from_full([[1]]), tmp_path / "a.xlsx")
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from partly.data import json_lines
-from partly.data.json_lines import JsonTable
+from partly.data import json_tables
+from partly.data.json_tables import JsonTable
 from partly.errors import DataError
 
 
@@ -18,7 +18,7 @@ def rows(path: Path, *columns: str) -> list[list[str]]:
 
 
 def test_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_lines, "BLOCK", 2)
+    monkeypatch.setattr(json_tables, "BLOCK_ROWS", 2)
     (tmp_path / "x.jsonl").write_text('{"a": "1", "b": 2, "c": [3]}\n\n{"b": null, "a": "é"}\n{"a": "x"}\n', "utf-8")
     table = JsonTable(tmp_path / "x.jsonl")
     assert table.header == ["a", "b", "c"]
@@ -49,9 +49,9 @@ def test_what_cannot_be_read_is_refused_with_its_line(tmp_path: Path, content: s
 
 
 def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_lines, "MOST_BYTES", 1000)
+    monkeypatch.setattr(json_tables, "MAX_LINE_BYTES", 1000)
     (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(b" " * 10**6))
-    with pytest.raises(DataError, match=":1: longer than the 1000 bytes"):
+    with pytest.raises(DataError, match=":1: a line is longer than 1000 bytes"):
         JsonTable(tmp_path / "x.jsonl.gz")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import partly
 from partly.data import formats, read_labels
-from partly.data.json_records import JsonRecords, is_records
+from partly.data.json_tables import JsonRecords, is_records
 from partly.errors import DataError
 
 ROWS = [{"item": "p", "x": 1.5, "cat": True, "dog": None}, {"item": "q", "x": 2, "cat": "no", "dog": 1}]

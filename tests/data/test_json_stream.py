@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from partly import data
-from partly.data.json_stream import elements, guarded, top_keys
+from partly.data.json_stream import elements, open_checked, top_keys
 from partly.errors import DataError
 
 
@@ -43,7 +43,7 @@ def test_what_is_nested_deeply_is_refused_at_once(tmp_path: Path, opens: str, cl
     path = tmp_path / "a.json"
     path.write_text(opens * 200_000 + "1" + closes * 200_000)
     begun = time.process_time()
-    with pytest.raises(DataError, match=rf"{re.escape(str(path))}: brackets within brackets, more than 100 deep"):
+    with pytest.raises(DataError, match=rf"{re.escape(str(path))}: brackets are nested more than 100 deep"):
         list(ask(path))
     assert time.process_time() - begun < 10
 
@@ -74,6 +74,6 @@ def test_brackets_in_strings_are_no_depth(tmp_path: Path, text: str, size: int) 
 
 
 def read_by(size: int, path: Path) -> None:
-    with guarded(path) as file:
+    with open_checked(path) as file:
         while file.read(size):
             pass

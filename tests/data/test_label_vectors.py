@@ -45,7 +45,7 @@ def test_words_that_are_not_there_are_named_with_their_labels_and_what_is_near(w
 
 
 @pytest.mark.parametrize(
-    ("line", "told"), [("cat 1 x", "not numbers"), ("cat 1", "1 numbers, where 2"), ("cat 1 nan", "2 finite ones")]
+    ("line", "told"), [("cat 1 x", "not numbers"), ("cat 1", "1 numbers instead of 2"), ("cat 1 nan", "2 finite ones")]
 )
 def test_a_line_that_is_no_vector_is_refused_where_it_is_needed(words: Path, line: str, told: str) -> None:
     words.write_text(f"{WORDS}{line}\n", encoding="utf-8")

@@ -41,7 +41,7 @@ def test_words_that_would_not_come_back_are_not_written(tmp_path, ids, names):
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_blocks_are_written_as_they_come_and_let_go(tmp_path, monkeypatch, suffix):
     """Groups of the file are neither as small as the blocks that come nor as large as all of them."""
-    monkeypatch.setitem(feature_table.CELLS, f".{suffix}", 7 * 3)
+    monkeypatch.setitem(feature_table.BLOCK_CELLS, f".{suffix}", 7 * 3)
     whole = np.random.default_rng(0).random((50, 3)).astype(np.float32)
     alive = []
 

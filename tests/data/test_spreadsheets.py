@@ -24,7 +24,7 @@ def cells(path: Path) -> list[list[str]]:
 @pytest.mark.parametrize("word", RUN)
 def test_a_formula_is_warned_of_and_made_harmless(tmp_path: Path, word: str) -> None:
     scores = np.zeros((2, 2), np.float32)
-    with pytest.warns(UserWarning, match=r"a\.csv: 2 cells begin as formulas do .*--safe-csv"):
+    with pytest.warns(UserWarning, match=r"a\.csv: 2 cells look like formulas .*--safe-csv"):
         data.write_scores(tmp_path / "a.csv", scores, ["one", word], [word, "b"])
     assert cells(tmp_path / "a.csv")[0][1] == word
     with data.for_spreadsheets():

@@ -96,13 +96,13 @@ def test_an_open_quote_is_called_so(file):
 
 @pytest.mark.parametrize("content", [b"item,cat\nx\0,1\n", b"item,cat\nx,\0\n"])
 def test_nul_bytes_are_refused(file, content):
-    assert refusal(file, content).startswith(f"{file}:2: holds NUL bytes or is UTF-16.")
+    assert refusal(file, content).startswith(f"{file}:2: contains NUL bytes or is UTF-16.")
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_utf_16_is_refused(file, encoding):
     told = refusal(file, "item,cat\nx,1\n".encode(encoding))
-    assert told == f"{file}:1: holds NUL bytes or is UTF-16. Save the file as UTF-8 text."
+    assert told == f"{file}:1: contains NUL bytes or is UTF-16. Save the file as UTF-8 text."
 
 
 def test_latin_1_is_refused_with_the_line_and_the_letter(file):
@@ -221,7 +221,7 @@ def test_other_separators_are_recognised_by_the_header(file, separator):
     assert read_labels(_written(file, content.replace(b"cat", b'"cat, small"'))).names == ("cat, small", "dog")
     assert read_labels(_written(file, GOOD.replace(b"cat", b"cat;kitten"))).names == ("cat;kitten", "dog")
     name = {b";": "semicolon", b"\t": "tab"}[separator]
-    assert f"A name that holds a {name} needs quotes" in refusal(file, content + separator.join([b"z", b"1"]))
+    assert f"A name that contains a {name} needs quotes" in refusal(file, content + separator.join([b"z", b"1"]))
     assert f"{file}:3: label 'cat': '2'" in refusal(
         file, content.replace(b"y" + separator + b"0", b"y" + separator + b"2")
     )

@@ -84,7 +84,7 @@ def test_it_goes_on_where_it_was_stopped(
     monkeypatch.setattr(feature_cache, "_save", stopped)
     with pytest.raises(KeyboardInterrupt):
         made(pictures, tmp_path / "out", save_seconds=0)
-    with pytest.raises(DataError, match=f"of 7 items {2 * after} have their features. Start the same"):
+    with pytest.raises(DataError, match=f"only {2 * after} of 7 items have features. Run the same"):
         read(tmp_path / "out")
     monkeypatch.setattr(feature_cache, "_save", save)
     asked = []

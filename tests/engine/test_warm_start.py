@@ -65,7 +65,7 @@ def test_a_ledger_knows_who_became_what(tmp_path: Path) -> None:
     ledger.split("Animal", ["Cat"])
     ledger.merge(["stone", "sand"], "Rock")
     ledger.rename("Animal", "Beast")
-    assert ledger_db.heirs(tmp_path / "labels.db", OLD) == {
+    assert ledger_db.label_sources(tmp_path / "labels.db", OLD) == {
         "Beast": ["Animal"],
         "Cat": ["Animal"],
         "Rock": ["stone", "sand"],

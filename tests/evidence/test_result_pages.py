@@ -71,7 +71,7 @@ def test_a_stale_page_is_noticed(results, root, capsys):
 
 def test_lines_of_old_protocols_are_on_no_page(results, root):
     (root / "evidence" / "results" / "old.jsonl").write_text(json.dumps(line(protocol=1)) + "\n")
-    assert "results/old.md" not in results.pages(root)
+    assert "results/old.md" not in results.build_pages(root)
 
 
 def test_results_without_their_experiment_are_refused(results, root):
@@ -87,7 +87,7 @@ def test_a_page_has_the_areas_of_an_experiment_that_asks(results, root):
     (root / "evidence" / "results" / "small.jsonl").write_text(json.dumps(made) + "\n")
     with (root / "evidence" / "experiments" / "small.toml").open("a") as file:
         file.write('queries = ["random"]\n')
-    pages = results.pages(root)
+    pages = results.build_pages(root)
     text = pages["results/small.md"].decode()
     assert "## tiny, uniform:0.5, bce, linear, 1 rounds of 5\n\n![P@k" in text
     assert "| P@1 | **0.500** |" in text

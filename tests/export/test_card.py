@@ -12,7 +12,7 @@ import yaml
 from partly import Classifier, Labels, export
 from partly.engine import write_scores
 from partly.errors import DataError
-from partly.export.card import code, some
+from partly.export.card import format_code, name_some
 from partly.report.layout import escape_markdown
 
 NAMES = ["a | b", "dog", "rare"]
@@ -42,14 +42,14 @@ def test_without_scores(tmp_path: Path) -> None:
     card = (tmp_path / "card.md").read_text()
     known = model.fitted_.description["data"]["known"]
     data = model.fitted_.description["data"]
-    assert "None were kept in the folder of the run." in card
+    assert "The run folder contains no scores." in card
     assert data["sha256"] in card
     assert data["labels_sha256"] in card
     assert f"{known['yes']} known yes, {known['no']} known no, {known['unknown']} unknown entries" in card
     yes, no = (data["known_by_label"][which] for which in ("yes", "no"))
     for name, y, n in zip(NAMES, yes, no, strict=True):
         assert f"| {escape_markdown(name)} | {y} | {n} | 0.500 |" in card
-    assert "yes were known of 1 labels, so expect little of them: rare." in card
+    assert "1 labels had fewer than 10 known yes, so their scores are unreliable: rare." in card
     assert 'InferenceSession("here.onnx")' in card
     assert "model-index" not in card
     best = model.history_[model.best_epoch_]
@@ -65,7 +65,7 @@ def test_with_scores_and_only_yes_known(tmp_path: Path) -> None:
     write_scores(tmp_path / "run", {"part": "held-out", "items": 12, "scores": scores, "by_label": by_label})
     export.model_card(tmp_path / "run", tmp_path / "card.md")
     card = (tmp_path / "card.md").read_text()
-    assert "which also chose the best epoch" in card
+    assert "also used to choose the best epoch" in card
     assert "| mAP |\n|---|\n| 0.250 |\n" in card  # what is not defined is left out
     assert "| 0.500 | 0.000 |\n" in card  # of "dog": the threshold and the AP
     assert "No entry was known to be no." in card
@@ -78,7 +78,7 @@ def test_with_scores_and_only_yes_known(tmp_path: Path) -> None:
 def test_a_card_of_before_is_not_overwritten(tmp_path: Path) -> None:
     model = fitted(tmp_path / "run")
     (tmp_path / "card.md").write_text("mine")
-    with pytest.raises(DataError, match="is there already"):
+    with pytest.raises(DataError, match="exists already"):
         export.model_card(model, tmp_path / "card.md")
     export.model_card(model, tmp_path / "card.md", overwrite=True)
     assert (tmp_path / "card.md").read_text().startswith("---\nlibrary_name: partly")
@@ -94,9 +94,9 @@ def test_runs_of_before_have_no_counts_of_labels(tmp_path: Path) -> None:
 def test_words_of_anybody_stay_in_their_cell() -> None:
     assert escape_markdown("a|b\n<b>*x*") == "a\\|b \\<b\\>\\*x\\*"
     assert escape_markdown("http://a www.b c@d.e P@1") == "http\\://a www\\.b c\\@d.e P@1"
-    assert (code("a b"), code("a``b`")) == ("`a b`", "``` a``b` ```")
-    assert some([f"n{i}" for i in range(12)]).endswith("n8, n9 and 2 more")
-    assert json.loads(json.dumps(some(["one"]))) == "one"
+    assert (format_code("a b"), format_code("a``b`")) == ("`a b`", "``` a``b` ```")
+    assert name_some([f"n{i}" for i in range(12)]).endswith("n8, n9 and 2 more")
+    assert json.loads(json.dumps(name_some(["one"]))) == "one"
 
 
 def test_a_model_of_features_that_were_made_of_pictures_takes_pictures(tmp_path: Path) -> None:
@@ -106,5 +106,5 @@ def test_a_model_of_features_that_were_made_of_pictures_takes_pictures(tmp_path:
     model.fit(x, rng.integers(0, 2, (12, 2)))
     export.model_card(model, tmp_path / "card.md")
     card = (tmp_path / "card.md").read_text()
-    assert "A multi-label classifier of pictures for 2 labels" in card
+    assert "A multi-label classifier of pictures with 2 labels" in card
     assert "- 12 items: features of" in card

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from partly import Classifier, Labels, export, items, methods, networks
 from partly.engine import FittedModel, build_method, make_config
 from partly.errors import DataError, SettingError
-from partly.export.replacements import REPLACED
+from partly.export.replacements import REPLACEMENTS
 from partly.method import Method
 from partly.networks.backbones import Backbone
 from plans import fit_config
@@ -119,7 +119,7 @@ def test_the_portfolio_has_its_forest_and_its_thresholds(tmp_path: Path) -> None
 
 def test_what_is_not_torch_is_refused_by_name(tmp_path: Path) -> None:
     assert KINDS["per-label"] == ["per-label"]
-    with pytest.raises(SettingError, match=r"per-label holds a scikit-learn estimator.*'bce' with head 'linear'"):
+    with pytest.raises(SettingError, match=r"per-label consists of scikit-learn estimators.*'bce' with head 'linear'"):
         export.to_onnx(fitted("per-label"), tmp_path / "model.onnx")
     assert list(tmp_path.iterdir()) == []
 
@@ -237,17 +237,17 @@ def test_what_the_file_says_of_itself(tmp_path: Path) -> None:
 def test_a_file_that_differs_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a replacement that is wrong."""
     wrong: Callable[..., Tensor] = lambda x: torch.tanh(x) + 0.01  # noqa: E731
-    monkeypatch.setitem(REPLACED, torch.sigmoid, wrong)
+    monkeypatch.setitem(REPLACEMENTS, torch.sigmoid, wrong)
     path = tmp_path / "model.onnx"
     path.write_bytes(b"before")
-    with pytest.raises(DataError, match=r"not written, since onnxruntime and torch differ: probabilities of 1 items"):
+    with pytest.raises(DataError, match=r"not written, because onnxruntime and torch differ: probabilities of 1 items"):
         export.to_onnx(fitted("bce", "linear", head_settings={}), path, overwrite=True)
     assert path.read_bytes() == b"before"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_what_no_file_can_hold_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("partly.export.onnx_file.LARGEST", 100)
+    monkeypatch.setattr("partly.export.onnx_file.MAX_FILE_BYTES", 100)
     with pytest.raises(DataError, match=r"the model takes \d+ bytes, and an ONNX file holds 100 at most"):
         export.to_onnx(fitted("bce", "linear", head_settings={}), tmp_path / "model.onnx")
     assert list(tmp_path.iterdir()) == []
@@ -256,7 +256,7 @@ def test_what_no_file_can_hold_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
 def test_nothing_is_overwritten_unless_asked(tmp_path: Path) -> None:
     model, path = fitted("bce", "linear", head_settings={}), tmp_path / "model.onnx"
     path.write_bytes(b"before")
-    with pytest.raises(DataError, match="is there already"):
+    with pytest.raises(DataError, match="exists already"):
         export.to_onnx(model, path)
     assert path.read_bytes() == b"before"
     with pytest.raises(DataError, match="there is no folder"):
@@ -281,5 +281,5 @@ def test_code_that_torch_cannot_follow_is_told(tmp_path: Path) -> None:
             return made if float(made.detach().sum()) > 0 else -made
 
     model = Classifier("em", Strange, epochs=1, progress=False).fit(x_of(), y_of())
-    with pytest.raises(SettingError, match=r"em: torch cannot make a graph of this model"):
+    with pytest.raises(SettingError, match=r"em: torch cannot trace this model"):
         export.to_onnx(model, tmp_path / "model.onnx")

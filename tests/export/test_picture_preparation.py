@@ -21,10 +21,10 @@ SIZE = 24
 @pytest.fixture(scope="module")
 def prepared() -> Callable[[Path, int], Any]:
     """The function as the page shows it."""
-    (block,) = (code for code in re.findall(r"```python\n(.*?)```", TEXT, re.S) if "def prepared(" in code)
+    (block,) = (code for code in re.findall(r"```python\n(.*?)```", TEXT, re.S) if "def prepare(" in code)
     space: dict[str, Any] = {}
     exec(block.partition("\nsession =")[0], space)  # noqa: S102, the page is ours
-    return space["prepared"]
+    return space["prepare"]
 
 
 def write_pictures(folder: Path) -> list[Path]:

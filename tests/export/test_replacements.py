@@ -8,7 +8,7 @@ from scipy.special import ndtri
 from torch.nn import functional as F
 
 from partly.export import replacements
-from partly.export.replacements import Replacing
+from partly.export.replacements import ReplaceFunctions
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 200])
@@ -44,8 +44,8 @@ def test_means_of_rows(padding: int | None) -> None:
 
 
 def test_they_take_their_places_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(replacements.REPLACED, torch.special.ndtri, lambda p: p + 7)
-    with Replacing():
+    monkeypatch.setitem(replacements.REPLACEMENTS, torch.special.ndtri, lambda p: p + 7)
+    with ReplaceFunctions():
         assert torch.special.ndtri(torch.tensor(0.5)).item() == 7.5
         bag = torch.nn.EmbeddingBag(4, 3, mode="mean", padding_idx=0)  # asks the function
         torch.testing.assert_close(bag(torch.tensor([[1, 0]])), bag.weight[1:2])

@@ -1,4 +1,4 @@
-"""What is asked and answered: bytes from whole files and from parts, and what is not a plain file."""
+"""What is asked and answered: bytes from whole files and from parts, and what is not a regular file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_only_plain_files_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "lost.jpg").symlink_to(tmp_path / "nowhere")
     (tmp_path / "real.png").write_bytes(b"x" * 100)
     (tmp_path / "link.png").symlink_to(tmp_path / "real.png")
-    for name, reason in {"pipe.jpg": "plain", "folder.jpg": "plain|directory", "lost.jpg": "No such file"}.items():
+    for name, reason in {"pipe.jpg": "regular", "folder.jpg": "regular|directory", "lost.jpg": "No such file"}.items():
         with pytest.raises(DataError, match=reason):
             read_bytes(ImageLocation(str(tmp_path / name)))
     assert len(read_bytes(ImageLocation(str(tmp_path / "link.png")))) == 100

@@ -71,7 +71,7 @@ def test_it_beats_plain_logistic_regression_where_lines_cannot_tell(kind: str) -
     assert fitted.method_ == "auto"
     new, truth = toy(seed=5)
     assert m_ap(fitted, new, truth) > m_ap(plain, new, truth) + 0.15
-    assert ("unknown entries are taken for no" in fitted.reason_) == (kind == "only yes")
+    assert ("unknown entries count as negatives" in fitted.reason_) == (kind == "only yes")
     assert m_ap(fitted, new, truth) > 0.85
 
 
@@ -93,7 +93,7 @@ def test_what_was_tried_is_told() -> None:
     assert all(part["weight"] >= 0 and np.isfinite(part["score"]) and part["seconds"] > 0 for part in parts)
     assert fitted.criterion_ in partly.criteria()
     best = max(parts, key=lambda part: part["score"])
-    for words in ("6 learners", f"({best['name'].replace('_', ' ')}) {best['score']:.1%}", "logistic regression"):
+    for words in ("6 models", f"({best['name'].replace('_', ' ')}) {best['score']:.1%}", "logistic regression"):
         assert words in fitted.reason_
     assert "left out" not in fitted.reason_
 
@@ -102,7 +102,8 @@ def test_a_score_is_the_part_of_the_priors_loss_that_is_taken_away() -> None:
     """By `partly.criteria`, on what is held out."""
     x, y = toy(120)
     labels = known(y)
-    method = engine.resolve(engine.TrainConfig(), (as_items(x), labels)).build()
+    config, _ = engine.resolve_config(engine.TrainConfig(method="auto", head="auto"), as_items(x), labels)
+    method = engine.build_method(config, as_items(x), 3, labels)
     _train(method, x, labels)
     criterion = partly.model_choice.criteria.log_loss
     for part in method.notes["portfolio"][:-1]:

@@ -18,7 +18,7 @@ import partly
 from partly import Labels, metrics, model_choice, priors
 from partly.errors import DataError, SettingError
 from partly.model_choice import criteria
-from partly.model_choice.recalibration import fitted
+from partly.model_choice.recalibration import fit_scale
 
 Array = np.ndarray[Any, Any]
 
@@ -117,7 +117,7 @@ def test_reciprocal_rank_by_hand() -> None:
 
 def test_reciprocal_rank_against_a_loop() -> None:
     s, z = made(items=60)
-    fit = fitted(criteria.judged_entries(s, Labels.from_ternary(z)))
+    fit = fit_scale(criteria.select_entries(s, Labels.from_ternary(z)))
     logits = fit.scale * (s - s.mean(axis=0)) / s.std(axis=0) + fit.biases
     found = []
     for i, j in np.argwhere(z == 1):

@@ -147,7 +147,7 @@ def test_wrong_input_is_refused() -> None:
     labels = Labels.from_positives([[1, 0], [0, 1]])
     with pytest.raises(SettingError, match=r"no estimator 'tic'\. Did you mean 'tice'"):
         priors.estimate(np.ones((2, 2)), labels, "tic")
-    with pytest.raises(SettingError, match="'observed' needs entries that are known to be no"):
+    with pytest.raises(SettingError, match="'observed' needs known no's"):
         priors.estimate(np.ones((2, 2)), labels, "observed")
     with pytest.raises(DataError, match="both must be items x labels"):
         priors.estimate(np.ones((2, 3)), labels)

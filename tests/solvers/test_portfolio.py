@@ -53,7 +53,7 @@ def test_the_reason_says_what_counts_and_what_does_not() -> None:
         "55.0%",
         "50.0%",
         "20.0%",
-        "taken for no",
+        "count as negatives",
         "forest (the budget was spent)",
         "0.5",
     ):

@@ -183,7 +183,7 @@ class Loop:
             "known": known,
             "scores": {name: None if value != value else value for name, value in scores.items()},
         }
-        with self._locked():
+        with self._lock_folder():
             engine.install_model(fitted, self.folder)
             atomic_io.write_checksummed(record, summary)
         for old in self.folder.glob("model-*"):  # only this round starts from them; a crash may leave several
@@ -223,7 +223,7 @@ class Loop:
                 settings=self.plan.settings,
             )
             record = {"rows": questions.rows, "columns": questions.columns, **questions.scores}
-            with self._locked():
+            with self._lock_folder():
                 atomic_io.write_checksummed(path, {name: part.tolist() for name, part in record.items()})
         return self._questions()
 
@@ -240,7 +240,7 @@ class Loop:
             )
         plain = [None if value is None else bool(value) for value in answers]
         applied = self._apply(plain)  # refuses contradictions before anything is written
-        with self._locked():
+        with self._lock_folder():
             if path.exists():
                 raise CheckpointError(f"{path}: round {self.round} was answered meanwhile. Open the folder again.")
             atomic_io.write_checksummed(path, {"answers": plain})
@@ -290,7 +290,7 @@ class Loop:
     # ---------------------------------------------------------------- state
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock_folder(self) -> Iterator[None]:
         """Lock the folder for writing, if it is still the one that this loop was opened in."""
         self._guard.check()
         with atomic_io.locked(self.folder):
@@ -310,7 +310,7 @@ class Loop:
         z = np.array([0 if value is None else 1 if value else -1 for value in values], np.int8)
         known = np.flatnonzero(z)
         answers = Answers(questions.rows[known], questions.columns[known], z[known])
-        labels = answers.told(self.labels)
+        labels = answers.apply_to(self.labels)
         if self.hierarchy is not None:
             labels = self.hierarchy.deduce(labels, self.plan.last_child, items=answers.rows)
         return questions, labels, (answers.rows, answers.columns, answers.z)
@@ -324,7 +324,7 @@ class Loop:
         self._asked = _concatenate(self._asked, (questions.rows, questions.columns, np.zeros(len(questions), np.int8)))
         self.labels, self.answered, self.round = labels, self.answered + len(answers[0]), self.round + 1
         learned, asked = ([part.tolist() for part in entries] for entries in (self._learned, self._asked))
-        with self._locked():
+        with self._lock_folder():
             record = {"answered": self.answered, "learned": learned, "asked": asked}
             atomic_io.write_checksummed(self._file("known"), record)
             atomic_io.remove_file(self._file("known", self.round - 2))  # keep one older snapshot in case of damage

@@ -251,7 +251,7 @@ class Accounts:
 
     # ---------------------------------------------------------------- assigned labels
 
-    def assigned_labels(self, labels: Sequence[str]) -> dict[int, list[str]]:
+    def read_assignments(self, labels: Sequence[str]) -> dict[int, list[str]]:
         """Return the labels assigned to each person, in the order of `labels`; people without any are left out."""
         table, place = tables.assignments, {label: place for place, label in enumerate(labels)}
         with self.store.reading() as connection:

@@ -50,7 +50,7 @@ class Decision:
 def list_disagreements(queue: QuestionQueue, count: int = MAX_DISAGREEMENTS_PER_PAGE) -> tuple[list[Disagreement], int]:
     """Return the first disagreements without a decision, and their total number."""
     with queue.ledger.store.reading() as connection:
-        undecided = _undecided(queue, connection)
+        undecided = _find_undecided(queue, connection)
         return [_disagreement(queue, connection, item, label) for item, label in undecided[:count]], len(undecided)
 
 
@@ -58,7 +58,7 @@ def decide(queue: QuestionQueue, admin: Person, question: int, value: Value) -> 
     """Write the decision of an admin about the entry of a question. The same decision sent twice is written once."""
     with joint_transaction(queue.ledger) as (ledger, connection):
         row = queue.find(connection, question)
-        undecided = _undecided(queue, connection)
+        undecided = _find_undecided(queue, connection)
         if is_decided(connection, row.item, row.label):
             query = select(table).where(_answers(row), table.c.purpose == "decision")
             decision = connection.execute(query).one()
@@ -67,7 +67,7 @@ def decide(queue: QuestionQueue, admin: Person, question: int, value: Value) -> 
             return Decision(decision.batch, value, len(undecided))
         if (row.item, row.label) not in undecided:
             raise ApiError("There is no disagreement about this entry any more. Reload the page.", 409)
-        queue.implied(connection, row, TERNARY[value])  # refuses a value that contradicts the hierarchy
+        queue.find_implied(connection, row, TERNARY[value])  # refuses a value that contradicts the hierarchy
         undone, _ = reader.read_undone(queue.ledger.store, connection)
         query = select(table.c.batch, table.c.value).where(_answers(row)).order_by(table.c.id)
         votes = connection.execute(query).all()  # with repeats to the same person: each one is a statement
@@ -93,7 +93,7 @@ def undo_decision(queue: QuestionQueue, admin: Person, batch: int) -> None:
             connection.execute(update(table).where(decision).values(state="withdrawn"))
 
 
-def _undecided(queue: QuestionQueue, connection: Connection) -> list[tuple[str, str]]:
+def _find_undecided(queue: QuestionQueue, connection: Connection) -> list[tuple[str, str]]:
     """Return entries with a yes and a no by different people, without a decision or an open vote."""
     open_vote = and_(other.c.state == "open", other.c.purpose == "vote")
     decision = and_(other.c.state == "answered", other.c.purpose == "decision")

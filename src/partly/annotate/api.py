@@ -15,10 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from partly.annotate import adjudication
 from partly.annotate.accounts import SESSION_SECONDS
 from partly.annotate.app_context import (
+    AppContext,
+    Context,
+    SignedIn,
     address_of,
     context_of,
-    guarded_router,
-    person_of,
+    make_guarded_router,
     require_admin,
     require_csrf,
     require_session,
@@ -29,9 +31,9 @@ from partly.annotate.links import Role
 from partly.annotate.question_queue import MAX_QUESTIONS_PER_PAGE, Question, Value, View
 from partly.errors import PartlyError, did_you_mean
 
-public, signed_in = guarded_router(), guarded_router(require_session)
-changes = guarded_router(require_session, require_csrf)
-admin_changes = guarded_router(require_session, require_admin, require_csrf)
+public, signed_in = make_guarded_router(), make_guarded_router(require_session)
+changes = make_guarded_router(require_session, require_csrf)
+admin_changes = make_guarded_router(require_session, require_admin, require_csrf)
 ROUTERS = (public, signed_in, changes, admin_changes)
 CACHE_HEADERS = {"cache-control": "private, max-age=600"}
 
@@ -115,24 +117,25 @@ class DecisionRequest(RequestModel):
 
 
 @public.post("/api/log-in")
-async def sign_in(request: Request, body: SignInRequest) -> Response:
-    return await _start_session(request, context_of(request).accounts.sign_in, body.name, body.password)
+async def sign_in(request: Request, context: Context, body: SignInRequest) -> Response:
+    return await _start_session(request, context.accounts.sign_in, body.name, body.password)
 
 
 @public.post("/api/join")
-async def join(request: Request, body: JoinRequest) -> Response:
-    return await _start_session(request, context_of(request).accounts.join, body.token, body.name, body.password)
+async def join(request: Request, context: Context, body: JoinRequest) -> Response:
+    return await _start_session(request, context.accounts.join, body.token, body.name, body.password)
 
 
 @public.post("/api/renew")
-async def reset_password(request: Request, body: ResetPasswordRequest) -> Response:
-    return await _start_session(request, context_of(request).accounts.reset_password, body.token, body.password)
+async def reset_password(request: Request, context: Context, body: ResetPasswordRequest) -> Response:
+    return await _start_session(request, context.accounts.reset_password, body.token, body.password)
 
 
 @changes.post("/api/password")
-async def change_password(request: Request, body: ChangePasswordRequest) -> Response:
-    change = context_of(request).accounts.change_password
-    return await _start_session(request, change, person_of(request), body.old, body.new)
+async def change_password(
+    request: Request, context: Context, person: SignedIn, body: ChangePasswordRequest
+) -> Response:
+    return await _start_session(request, context.accounts.change_password, person, body.old, body.new)
 
 
 async def _start_session(request: Request, authenticate: Callable[..., str], *args: Any) -> Response:
@@ -146,8 +149,7 @@ async def _start_session(request: Request, authenticate: Callable[..., str], *ar
 
 
 @changes.post("/api/log-out")
-def sign_out(request: Request) -> Response:
-    context = context_of(request)
+def sign_out(request: Request, context: Context) -> Response:
     context.accounts.sign_out(request.state.session)
     response = JSONResponse({})
     response.delete_cookie(context.cookie_name)
@@ -155,40 +157,37 @@ def sign_out(request: Request) -> Response:
 
 
 @admin_changes.post("/api/invite")
-def invite(request: Request, body: InviteRequest) -> dict[str, str]:
-    context = context_of(request)
+def invite(context: Context, admin: SignedIn, body: InviteRequest) -> dict[str, str]:
     context.require_accounts()
-    return {"path": f"/join?token={context.accounts.invite(body.role, person_of(request))}"}
+    return {"path": f"/join?token={context.accounts.invite(body.role, admin)}"}
 
 
 @admin_changes.post("/api/renewal")
-def create_password_reset(request: Request, body: PersonRef) -> dict[str, str]:
-    context = context_of(request)
+def create_password_reset(context: Context, admin: SignedIn, body: PersonRef) -> dict[str, str]:
     context.require_accounts()
-    return {"path": f"/renew?token={context.accounts.create_reset_token(body.person, person_of(request))}"}
+    return {"path": f"/renew?token={context.accounts.create_reset_token(body.person, admin)}"}
 
 
 @admin_changes.post("/api/revoke")
-def revoke_link(request: Request, body: LinkRef) -> dict[str, str]:
-    context_of(request).accounts.revoke_link(body.link)
+def revoke_link(context: Context, body: LinkRef) -> dict[str, str]:
+    context.accounts.revoke_link(body.link)
     return {}
 
 
 @admin_changes.post("/api/block")
-def block(request: Request, body: PersonRef) -> dict[str, str]:
-    context_of(request).accounts.block(body.person, person_of(request))
+def block(context: Context, admin: SignedIn, body: PersonRef) -> dict[str, str]:
+    context.accounts.block(body.person, admin)
     return {}
 
 
 @admin_changes.post("/api/unblock")
-def unblock(request: Request, body: PersonRef) -> dict[str, str]:
-    context_of(request).accounts.unblock(body.person)
+def unblock(context: Context, body: PersonRef) -> dict[str, str]:
+    context.accounts.unblock(body.person)
     return {}
 
 
 @admin_changes.post("/api/assign")
-def assign(request: Request, body: AssignRequest) -> dict[str, str]:
-    context = context_of(request)
+def assign(context: Context, body: AssignRequest) -> dict[str, str]:
     for label in body.labels:
         if label not in context.queue.columns:
             raise ApiError(f"There is no label {label!r}.{did_you_mean(label, context.queue.columns)}", 422)
@@ -200,52 +199,47 @@ def assign(request: Request, body: AssignRequest) -> dict[str, str]:
 
 
 @changes.post("/api/questions")
-def lease_questions(request: Request, body: LeaseRequest) -> dict[str, Any]:
-    context, person = context_of(request), person_of(request)
+def lease_questions(context: Context, person: SignedIn, body: LeaseRequest) -> dict[str, Any]:
     questions, standing = context.queue.lease(person, body.view, body.count), context.queue.standing(person)
     context.refresh_after_round(standing["round"])
-    return {"questions": [_question_values(request, question, body.suggest) for question in questions]} | standing
+    return {"questions": [_question_values(context, question, body.suggest) for question in questions]} | standing
 
 
 @changes.post("/api/answer")
-def answer(request: Request, body: AnswerRequest) -> dict[str, Any]:
-    queue, person = context_of(request).queue, person_of(request)
-    saved = asdict(queue.answer(person, body.question, body.value, body.seconds, body.view))
+def answer(context: Context, person: SignedIn, body: AnswerRequest) -> dict[str, Any]:
+    saved = asdict(context.queue.answer(person, body.question, body.value, body.seconds, body.view))
     standing: dict[str, int] = saved.pop("standing")
     return saved | standing
 
 
 @changes.post("/api/undo")
-def undo(request: Request, body: AnswerRef) -> dict[str, Any]:
-    queue, person = context_of(request).queue, person_of(request)
-    question = queue.undo(person, body.answer)
-    return {"question": _question_values(request, question, suggest=False)} | queue.standing(person)
+def undo(context: Context, person: SignedIn, body: AnswerRef) -> dict[str, Any]:
+    question = context.queue.undo(person, body.answer)
+    return {"question": _question_values(context, question, suggest=False)} | context.queue.standing(person)
 
 
 @changes.post("/api/skip")
-def skip(request: Request, body: QuestionRef) -> dict[str, Any]:
-    context_of(request).queue.skip(person_of(request), body.question)
+def skip(context: Context, person: SignedIn, body: QuestionRef) -> dict[str, Any]:
+    context.queue.skip(person, body.question)
     return {}
 
 
 @signed_in.get("/api/standing")
-def standing(request: Request) -> dict[str, Any]:
-    context, person = context_of(request), person_of(request)
+def standing(context: Context, person: SignedIn) -> dict[str, Any]:
     return context.queue.standing(person) | {"training": context.trainer_status().for_person(person.admin)}
 
 
 @signed_in.get("/picture/{item}")
-def image(request: Request, item: Number) -> Response:
-    return _image(request, item, large=False)
+def image(context: Context, item: Number) -> Response:
+    return _image(context, item, large=False)
 
 
 @signed_in.get("/picture/{item}/large")
-def large_image(request: Request, item: Number) -> Response:
-    return _image(request, item, large=True)
+def large_image(context: Context, item: Number) -> Response:
+    return _image(context, item, large=True)
 
 
-def _image(request: Request, item: int, large: bool) -> Response:
-    context = context_of(request)
+def _image(context: AppContext, item: int, large: bool) -> Response:
     if item >= len(context.queue.given):
         raise ApiError("There is no such item.", 404)
     try:
@@ -255,15 +249,14 @@ def _image(request: Request, item: int, large: bool) -> Response:
     return Response(content, media_type=media_type, headers=CACHE_HEADERS)
 
 
-def _question_values(request: Request, question: Question, suggest: bool) -> dict[str, Any]:
+def _question_values(context: AppContext, question: Question, suggest: bool) -> dict[str, Any]:
     """Return a question for the page: never whether it is random, and the prediction only on request."""
     values = {"id": question.id, "label": question.label, "name": question.name}
-    values |= _item_values(request, question.item, question.label)
+    values |= _item_values(context, question.item, question.label)
     return values | ({"probability": question.probability} if suggest else {})
 
 
-def _item_values(request: Request, item: int, label: str) -> dict[str, Any]:
-    context = context_of(request)
+def _item_values(context: AppContext, item: int, label: str) -> dict[str, Any]:
     return {"seen": context.renderer.describe(item), "guideline": context.guideline(label)}
 
 
@@ -271,32 +264,31 @@ def _item_values(request: Request, item: int, label: str) -> dict[str, Any]:
 
 
 @admin_changes.post("/api/import")
-async def import_answers(request: Request, force: bool = False) -> dict[str, Any]:
+async def import_answers(request: Request, context: Context, admin: SignedIn, force: bool = False) -> dict[str, Any]:
     """Import the request body, a Label Studio export; with `force` even if it was imported before."""
-    context, person = context_of(request), person_of(request)
     with tempfile.TemporaryDirectory(prefix="partly-") as folder:
         path = Path(folder) / "tasks.json"
         with path.open("wb") as file:
             async for part in request.stream():
                 file.write(part)
-        result = await context.import_pool.run(import_label_studio, context.queue, person, path, force)
+        result = await context.import_pool.run(import_label_studio, context.queue, admin, path, force)
     await context.import_pool.run(context.refresh_labels)
     return asdict(result)
 
 
 @admin_changes.post("/api/disagreements")
-def disagreements(request: Request) -> dict[str, Any]:
-    listed, left = adjudication.list_disagreements(context_of(request).queue)
-    values = [asdict(entry) | _item_values(request, entry.item, entry.label) for entry in listed]
+def disagreements(context: Context) -> dict[str, Any]:
+    listed, left = adjudication.list_disagreements(context.queue)
+    values = [asdict(entry) | _item_values(context, entry.item, entry.label) for entry in listed]
     return {"disagreements": values, "left": left}
 
 
 @admin_changes.post("/api/decide")
-def decide(request: Request, body: DecisionRequest) -> dict[str, Any]:
-    return asdict(adjudication.decide(context_of(request).queue, person_of(request), body.question, body.value))
+def decide(context: Context, admin: SignedIn, body: DecisionRequest) -> dict[str, Any]:
+    return asdict(adjudication.decide(context.queue, admin, body.question, body.value))
 
 
 @admin_changes.post("/api/undo-decision")
-def undo_decision(request: Request, body: AnswerRef) -> dict[str, Any]:
-    adjudication.undo_decision(context_of(request).queue, person_of(request), body.answer)
+def undo_decision(context: Context, admin: SignedIn, body: AnswerRef) -> dict[str, Any]:
+    adjudication.undo_decision(context.queue, admin, body.answer)
     return {}

@@ -1,7 +1,7 @@
 """The web application: routes, error handlers and security middleware.
 
-Every route belongs to a router that says who may use it (`app_context.guarded_router`): everybody, people who are
-signed in, and admins. Changes also need the CSRF token of the page.
+Every route belongs to a router (`app_context.make_guarded_router`), which decides who may use it: all clients, people
+who are signed in, or admins. Changes also need the CSRF token of the page.
 """
 
 from __future__ import annotations

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.routing import APIRoute
 
 from partly.annotate.accounts import Accounts, Person, csrf_token
 from partly.annotate.errors import ApiError
 from partly.annotate.item_renderer import ItemRenderer
-from partly.annotate.label_state import align, exclude_answers, hidden_labels
+from partly.annotate.label_state import align, exclude_answers, find_hidden_labels
 from partly.annotate.limits import WorkerPool
 from partly.annotate.question_queue import QuestionQueue
 from partly.annotate.security_middleware import ServerAddress
@@ -56,7 +56,7 @@ class AppContext:
     def refresh_labels(self, snapshot: Snapshot | None = None) -> Labels:
         """Return the current labels of the ledger; update the labels that the queue takes as given."""
         queue, snapshot = self.queue, snapshot or read_snapshot(self.queue)
-        labels = align(queue.labels(), queue.given, self.title, hidden_labels(queue.ledger))
+        labels = align(queue.labels(), queue.given, self.title, find_hidden_labels(queue.ledger))
         queue.given = exclude_answers(labels, snapshot.entries, queue.hierarchy)
         return labels
 
@@ -91,9 +91,16 @@ def context_of(request: Request) -> AppContext:
     return cast(AppContext, request.app.state.context)
 
 
-def person_of(request: Request) -> Person:
-    """Return the signed-in person; only behind `require_session`."""
+async def _get_context(request: Request) -> AppContext:
+    return context_of(request)
+
+
+async def _get_person(request: Request) -> Person:
     return cast(Person, request.state.person)
+
+
+Context = Annotated[AppContext, Depends(_get_context)]  # parameters of routes
+SignedIn = Annotated[Person, Depends(_get_person)]  # only behind `require_session`
 
 
 def address_of(request: Request) -> str:
@@ -130,7 +137,7 @@ async def require_admin(request: Request) -> None:
         raise ApiError("Only admins may do this.")
 
 
-def guarded_router(*guards: Guard) -> APIRouter:
+def make_guarded_router(*guards: Guard) -> APIRouter:
     """Return a router that runs these guards before each of its routes."""
 
     class GuardedRoute(APIRoute):

@@ -48,9 +48,10 @@ class AuditResult:
     def words(self) -> str:
         if not self.judged:
             return "not audited yet"
+        share, confidence = 100 * self.max_share, 100 * (1 - RISK)
         return (
-            f"{self.wrong} of {self.judged} audited entries are wrong; at most {self.max_share:.0%} of all entries "
-            f"({1 - RISK:.0%} confidence)"
+            f"{self.wrong} of {self.judged} audited entries are wrong; at most {share:.0f} % of all entries "
+            f"({confidence:.0f} % confidence)"
         )
 
 

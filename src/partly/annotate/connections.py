@@ -1,4 +1,4 @@
-"""HTTP connections with limits, so that nobody can block the server by opening many.
+"""HTTP connections with limits, so that a client cannot block the server by opening many.
 
 uvicorn waits indefinitely for request headers and for clients that do not read responses, and refuses all clients once
 there are too many connections. Here both have a time limit. If there are too many connections, of one address or in
@@ -49,7 +49,7 @@ class LimitedProtocol(H11Protocol):
             self._close_one(others)
 
     def _close_one(self, peers: Sequence[LimitedProtocol]) -> None:
-        """Close one of these, or this connection if all of them are busy for people who are signed in."""
+        """Close one of these, or this connection if all others serve signed-in people right now."""
         closable = [peer for peer in peers if peer.waits_for_client or not peer.is_signed_in]
         key = lambda peer: (peer.is_signed_in, not peer.waits_for_client, peer.since)  # noqa: E731
         min(closable, key=key, default=self).transport.abort()

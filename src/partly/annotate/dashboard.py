@@ -58,7 +58,9 @@ def _gain(snapshot: Snapshot, stored: dict[str, Any] | None) -> QueryGain:
 def format_duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.1f} hours" if seconds < 36000 else f"{seconds / 3600:.0f} hours"
 
 
 def loss_chart(points: Sequence[tuple[int, float]]) -> dict[str, Any] | None:

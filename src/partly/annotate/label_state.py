@@ -53,7 +53,7 @@ def exclude_answers(labels: Labels, answers: Iterable[Answer], hierarchy: Hierar
     return labels.with_entries(rows[place], column, np.zeros(len(place), np.int8))
 
 
-def hidden_labels(ledger: Ledger) -> set[str]:
+def find_hidden_labels(ledger: Ledger) -> set[str]:
     """Return names that the ledger no longer shows: of labels that were retired, merged or renamed."""
     vocabulary = ledger.vocabulary()
     return {name for label in vocabulary.labels.values() for name in label.called} - set(vocabulary.names)

@@ -14,10 +14,11 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from partly.annotate import dashboard
 from partly.annotate.accounts import ROLES, SESSION_SECONDS, csrf_token
 from partly.annotate.app_context import (
+    Context,
+    SignedIn,
     address_of,
     context_of,
-    guarded_router,
-    person_of,
+    make_guarded_router,
     require_admin,
     require_session,
 )
@@ -26,8 +27,8 @@ from partly.annotate.links import INVITATION_SECONDS, PASSWORD_RESET_SECONDS
 from partly.annotate.passwords import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
 from partly.data import for_spreadsheets, write_labels
 
-public, signed_in = guarded_router(), guarded_router(require_session)
-admins = guarded_router(require_session, require_admin)
+public, signed_in = make_guarded_router(), make_guarded_router(require_session)
+admins = make_guarded_router(require_session, require_admin)
 ROUTERS = (public, signed_in, admins)
 EXPORTS = {  # file name -> format and media type
     "labels.csv": ("wide", "text/csv"),
@@ -66,12 +67,11 @@ def render_message(request: Request, title: str, text: str, status: int) -> HTML
 
 
 @public.get("/start")
-async def start(request: Request, token: str = "") -> Response:
+async def start(request: Request, context: Context, token: str = "") -> Response:
     """Sign in by the link that the server printed, once.
 
     The page redirects by script: a cookie of SameSite=strict is not sent if another program opened the link.
     """
-    context = context_of(request)
     session = await context.session_pool.run(context.accounts.sign_in_by_link, token, address_of(request))
     response = _render(request, "start.html", title="Signed in")
     context.set_session(response, session, SESSION_SECONDS)
@@ -79,26 +79,26 @@ async def start(request: Request, token: str = "") -> Response:
 
 
 @public.get("/log-in")
-async def sign_in(request: Request) -> Response:
-    context_of(request).require_accounts()
+async def sign_in(request: Request, context: Context) -> Response:
+    context.require_accounts()
     return _render(request, "sign_in.html", title="Sign in")
 
 
 @public.get("/join")
-async def join(request: Request, token: str = "") -> Response:
-    context_of(request).require_accounts()
+async def join(request: Request, context: Context, token: str = "") -> Response:
+    context.require_accounts()
     return _render(request, "join.html", title="Create account", invitation=token)
 
 
 @public.get("/renew")
-async def reset_password(request: Request, token: str = "") -> Response:
-    context_of(request).require_accounts()
+async def reset_password(request: Request, context: Context, token: str = "") -> Response:
+    context.require_accounts()
     return _render(request, "reset_password.html", title="New password", invitation=token)
 
 
 @signed_in.get("/account")
-def account(request: Request) -> Response:
-    context_of(request).require_accounts()
+def account(request: Request, context: Context) -> Response:
+    context.require_accounts()
     return _render(request, "account.html", title="Account")
 
 
@@ -121,9 +121,8 @@ def by_item(request: Request) -> Response:
 
 
 @signed_in.get("/overview")
-def overview(request: Request) -> Response:
-    context = context_of(request)
-    values = dashboard.overview_data(context, person_of(request))
+def overview(request: Request, context: Context, person: SignedIn) -> Response:
+    values = dashboard.overview_data(context, person)
     return _render(
         request, "overview.html", title="Overview", trainer=context.trainer_status(), exports=EXPORTS, **values
     )
@@ -133,8 +132,7 @@ def overview(request: Request) -> Response:
 
 
 @admins.get("/people")
-def people(request: Request) -> Response:
-    context = context_of(request)
+def people(request: Request, context: Context) -> Response:
     context.require_accounts()
     accounts, names = context.accounts, context.queue.given.names
     return _render(
@@ -145,25 +143,25 @@ def people(request: Request) -> Response:
         roles=ROLES,
         links=[(link, dashboard.format_duration(link.expires - accounts.now())) for link in accounts.list_links()],
         hours=LINK_HOURS,
-        assigned=accounts.assigned_labels(names),
+        assigned=accounts.read_assignments(names),
         labels=names,
     )
 
 
 @admins.get("/disagreements")
-def disagreements(request: Request) -> Response:
-    context_of(request).require_accounts()
+def disagreements(request: Request, context: Context) -> Response:
+    context.require_accounts()
     return _render(request, "disagreements.html", title="Disagreements")
 
 
 @admins.get("/export/{name}")
-def export(request: Request, name: str) -> Response:
+def export(context: Context, name: str) -> Response:
     """Download the current labels in one of the formats of `EXPORTS`."""
     if name not in EXPORTS:
         raise ApiError(f"Available exports: {', '.join(EXPORTS)}.", 404)
     form, media_type = EXPORTS[name]
     with tempfile.TemporaryDirectory(prefix="partly-") as folder, for_spreadsheets(name.endswith(".csv")):
         path = Path(folder) / name
-        write_labels(context_of(request).refresh_labels(), path, form=form)
+        write_labels(context.refresh_labels(), path, form=form)
         content = path.read_bytes()
     return Response(content, media_type=media_type, headers={"content-disposition": f'attachment; filename="{name}"'})

@@ -11,7 +11,7 @@ import numpy as np
 from partly import data
 from partly.active.strategies import find
 from partly.annotate import tables
-from partly.annotate.label_state import align, exclude_answers, hidden_labels
+from partly.annotate.label_state import align, exclude_answers, find_hidden_labels
 from partly.annotate.question_queue import QuestionQueue
 from partly.annotate.stats import read_snapshot
 from partly.data import Dataset
@@ -72,7 +72,7 @@ def open_project(
     dataset = data.read(config.data, config.labels, config.hierarchy, config.skip_bad, **options).include_unlabelled()
     ledger = _open_ledger(config.ledger, dataset, config.labels or config.data, author, say)
     tables.prepare(ledger.store)
-    hidden = hidden_labels(ledger)
+    hidden = find_hidden_labels(ledger)
     names = tuple(name for name in dataset.labels.names if name not in hidden) or ledger.vocabulary().names
     empty = np.empty(0, np.int64)
     unlabelled = Labels.from_codes(empty, empty, empty, names, dataset.labels.ids)

@@ -89,7 +89,7 @@ class QuestionQueue:
     def pose(self, round_values: dict[str, Any], drafts: Sequence[QuestionDraft]) -> int:
         """Write the questions of a new round and return its number.
 
-        Selected questions of earlier rounds that nobody holds are withdrawn. Random ones stay, or the control group
+        Selected questions of earlier rounds without a lease are withdrawn. Random ones stay, or the control group
         would be biased; votes stay, since people have begun to vote.
         """
         with transaction(self.ledger.store) as connection:
@@ -121,7 +121,7 @@ class QuestionQueue:
     def lease(self, person: Person, view: View, count: int) -> list[Question]:
         """Reserve up to `count` questions for a person: the first in the queue, and others with its label (or item)."""
         with transaction(self.ledger.store) as connection:
-            askable = and_(self._is_askable(person), table.c.label.not_in(self._hidden_labels(connection)))
+            askable = and_(self._is_askable(person), table.c.label.not_in(self._read_hidden_labels(connection)))
             first = next(self._queue(connection, askable), None)
             if first is None:
                 return []
@@ -154,10 +154,10 @@ class QuestionQueue:
         """Tell whether a question is about these data: the ledger may hold questions about others."""
         return row.item in self.rows and row.label in self.columns
 
-    def _hidden_labels(self, connection: Connection) -> list[str]:
+    def _read_hidden_labels(self, connection: Connection) -> list[str]:
         """Return labels of these data that the vocabulary of the ledger no longer shows."""
-        shown = set(reader.read_vocabulary_history(self.ledger.store, connection).vocabulary.names)
-        return [name for name in self.columns if name not in shown]
+        names = set(reader.read_vocabulary_history(self.ledger.store, connection).vocabulary.names)
+        return [name for name in self.columns if name not in names]
 
     def _is_leased(self) -> ColumnElement[bool]:
         """Match questions with a valid lease. A lease that ends too far ahead predates a clock that was set back."""
@@ -188,7 +188,7 @@ class QuestionQueue:
             is_repeated = row.state == "answered" and (row.person, row.value) == (person.id, value)
             if not is_repeated:
                 self._check_open(connection, row, person)
-            implied = self.implied(connection, row, TERNARY[value])
+            implied = self.find_implied(connection, row, TERNARY[value])
             batch = row.batch
             if not is_repeated:
                 batch = ledger.append([row.item], [row.label], [LEDGER_VALUES[value]], author=person.name, note=NOTE)
@@ -205,7 +205,7 @@ class QuestionQueue:
     def _check_open(self, connection: Connection, row: Row[Any], person: Person) -> None:
         if row.state != "open" or row.person != person.id:
             raise ApiError("This question belongs to another person, or was answered or settled already.", 409)
-        if row.label in self._hidden_labels(connection):
+        if row.label in self._read_hidden_labels(connection):
             raise ApiError(f"The label {row.label!r} was retired meanwhile and is no longer asked.", 409)
 
     def _settle(self, connection: Connection, row: Row[Any], implied: dict[str, str]) -> None:
@@ -268,11 +268,11 @@ class QuestionQueue:
 
     # ---------------------------------------------------------------- implied labels
 
-    def implied(self, connection: Connection, row: Row[Any], z: int) -> dict[str, str]:
+    def find_implied(self, connection: Connection, row: Row[Any], z: int) -> dict[str, str]:
         """Return the labels that the hierarchy adds because of an answer; refuse an answer that contradicts others."""
         if self.hierarchy is None or z == 0:
             return {}
-        known, column = self._known_labels(connection, row.item), self.columns[row.label]
+        known, column = self._read_known_labels(connection, row.item), self.columns[row.label]
         known[column] = 0
         try:
             before = self._deduce(row.item, known)
@@ -283,7 +283,7 @@ class QuestionQueue:
         new = np.flatnonzero((after != before) & (after != known))
         return {self.given.names[column]: VALUE_NAMES[int(after[column])] for column in new}
 
-    def _known_labels(self, connection: Connection, item: str) -> Ternary:
+    def _read_known_labels(self, connection: Connection, item: str) -> Ternary:
         """Return the known labels of an item [L]: given ones, then answers in the order of time."""
         z: Ternary = self.given.rows([self.rows[item]])[0].copy()
         query = select(table.c.label, table.c.value).where(table.c.item == item, table.c.state == "answered")
@@ -303,7 +303,7 @@ class QuestionQueue:
 
 
 def copy_question(row: Row[Any]) -> dict[str, Any]:
-    """Return the values of a question that asks the same of somebody else."""
+    """Return the values of a question that asks another person the same."""
     copied = {name: getattr(row, name) for name in ("round", "place", "item", "label", "probability")}
     return copied | {"random": False, "repeats": row.repeats or row.id, "own": False}
 

@@ -119,15 +119,15 @@ def expected_value(
 def diversify(candidates: Candidates, vectors: Floats, count: int, ancestors: AncestorPairs) -> Candidates:
     """Select up to `count` diverse candidates, the best first; vectors: one per candidate [n, D].
 
-    A label and its ancestor may settle each other, so only one of them is asked about an item.
+    A label and its ancestor may settle each other, so an item is never asked about both.
     """
-    related = _related(ancestors)
+    related = _both_directions(ancestors)
 
-    def excluded(k: int) -> list[int]:
+    def find_excluded(k: int) -> list[int]:
         same_item = np.flatnonzero(candidates.rows == candidates.rows[k]).tolist()
         return [i for i in same_item if (int(candidates.columns[i]), int(candidates.columns[k])) in related]
 
-    return candidates[select_diverse(candidates.value, candidates.columns, vectors, count, excluded)[0]]
+    return candidates[select_diverse(candidates.value, candidates.columns, vectors, count, find_excluded)[0]]
 
 
 def bundle_by_item(
@@ -137,7 +137,7 @@ def bundle_by_item(
 
     A label and its ancestor are never in one bundle.
     """
-    related = _related(ancestors)
+    related = _both_directions(ancestors)
     bundles: dict[int, list[int]] = {}
     for k in np.argsort(-candidates.value, kind="stable").tolist():
         bundle = bundles.setdefault(int(candidates.rows[k]), [])
@@ -149,7 +149,7 @@ def bundle_by_item(
     return candidates[np.array(selected[:count], np.int64)]
 
 
-def _related(ancestors: AncestorPairs) -> set[tuple[int, int]]:
+def _both_directions(ancestors: AncestorPairs) -> set[tuple[int, int]]:
     return {pair for line in ancestors for pair in (line, line[::-1])}
 
 

@@ -77,10 +77,10 @@ class Snapshot:
             and row.state in states
             and (random or row.score is not None)
         ]
-        parts = np.array([entry for entry in self._entries(rows) if entry[2]], np.int64).reshape(-1, 3)
-        return AnswerSeries(parts[:, 0], parts[:, 1], parts[:, 2].astype(np.int8))
+        entries = np.array([entry for entry in self._entries(rows) if entry[2]], np.int64).reshape(-1, 3)
+        return AnswerSeries(entries[:, 0], entries[:, 1], entries[:, 2].astype(np.int8))
 
-    def asked_before(self) -> set[tuple[int, int]]:
+    def list_asked_entries(self) -> set[tuple[int, int]]:
         """Return entries that are not posed again: answered, settled, or random and open."""
         rows, columns = self.queue.rows, self.queue.columns
         return {

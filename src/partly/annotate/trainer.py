@@ -33,7 +33,7 @@ from partly.active.strategies.diverse import scale_features
 from partly.annotate import question_selection as selection
 from partly.annotate import tables
 from partly.annotate.auditing import next_audits, read_model_batches
-from partly.annotate.label_state import align, hidden_labels
+from partly.annotate.label_state import align, find_hidden_labels
 from partly.annotate.project import ProjectConfig, open_project
 from partly.annotate.query_gain import MIN_RANDOM_ANSWERS, Learn, QueryGain, measure_gain
 from partly.annotate.question_queue import VIEWS, QuestionQueue
@@ -120,18 +120,18 @@ class Trainer:
     def run_round(self) -> int:
         """Train, measure and pose; return the number of questions."""
         started, queue = time.monotonic(), self.queue
-        labels = align(queue.labels(), self.dataset.labels, self.config.data, hidden_labels(queue.ledger))
+        labels = align(queue.labels(), self.dataset.labels, self.config.data, find_hidden_labels(queue.ledger))
         known = drop_contradictions(labels, self.dataset.hierarchy)
         snapshot = read_snapshot(queue)
-        found: dict[str, Any] = {}
+        measured: dict[str, Any] = {}
         fitted = self._fit(known)
         if fitted is not None:
-            found = {"doubts": suspect_labels(fitted, known), "worth": self._measure_gain(snapshot)}
+            measured = {"doubts": suspect_labels(fitted, known), "worth": self._measure_gain(snapshot)}
         self.say("Selecting questions.")
         drafts = self._select(fitted, known, snapshot)
         query = self.config.query if fitted is not None else "random"
         seconds = time.monotonic() - started
-        self._pose(drafts, known, answers=len(snapshot.answered), seconds=seconds, query=query, found=found)
+        self._pose(drafts, known, answers=len(snapshot.answered), seconds=seconds, query=query, found=measured)
         return len(drafts)
 
     def _pose(self, drafts: list[QuestionDraft], known: Labels, *, found: dict[str, Any], **values: Any) -> None:
@@ -155,7 +155,7 @@ class Trainer:
 
     def _select(self, fitted: engine.FittedModel | None, known: Labels, snapshot: Snapshot) -> list[QuestionDraft]:
         config, clock = self.config, Clock(self.config.seed, epoch=len(snapshot.round_rows))
-        rng, asked = clock.epoch_rng("questions"), snapshot.asked_before()
+        rng, asked = clock.epoch_rng("questions"), snapshot.list_asked_entries()
         repeated = self._repeat(snapshot, round(config.repeat * config.count), rng)
         random_count = round(config.random * config.count) if fitted is not None else config.count - len(repeated)
         random = selection.sample_unknown(known, random_count, rng, asked)
@@ -222,7 +222,7 @@ class Trainer:
         return drafts
 
     def _with_predictions(self, fitted: engine.FittedModel | None, drafts: list[QuestionDraft]) -> list[QuestionDraft]:
-        """Add the model's predictions, by which it is judged after the answers."""
+        """Add the model's predictions, to score it after the answers."""
         if fitted is None or not drafts:
             return drafts
         p = fitted.predict(self.items[np.array([draft.row for draft in drafts])])

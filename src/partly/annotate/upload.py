@@ -24,7 +24,7 @@ OUTPUT_BYTES = 64 << 20
 def read_statements(path: Path) -> dict[str, Any]:
     """Return items, labels and known entries (row, column, value) of a Label Studio export.
 
-    Entries that people disagree on, or that nobody chose, are unknown.
+    Entries without a choice, or with different choices of several people, are unknown.
     """
     if not recognizes(path):
         raise DataError("This is not a list of Label Studio tasks. Export them as JSON.")

@@ -4,7 +4,7 @@ A skops file is a zip archive with a JSON schema and arrays. Types that are not 
 by memory address and adds timestamps; here parts are numbered and have no time.
 """
 
-# skops looks through all of scikit-learn when it is imported, so that is left to who needs it.
+# skops imports all of scikit-learn, so it is imported lazily.
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from typing import Any
 from partly.binary_relevance.safety import INTERNAL, check_archive, disarm
 from partly.errors import CheckpointError
 
-LARGE = 1 << 16  # bytes from which on an archive is compressed: forests are mostly JSON and shrink to a fraction
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip archive knows
+LARGE = 1 << 16  # bytes above which an archive is compressed; forests are mostly JSON
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time in a zip archive
 
 
 def pack(thing: Any) -> bytes:
@@ -26,16 +26,16 @@ def pack(thing: Any) -> bytes:
     import skops.io
 
     with zipfile.ZipFile(io.BytesIO(skops.io.dumps(thing))) as made:
-        parts = {name: made.read(name) for name in made.namelist()}
+        files = {name: made.read(name) for name in made.namelist()}
     names: dict[str, str] = {}
-    schema = _number_parts(json.loads(parts.pop("schema.json")), {}, names, parts)
-    size = sum(map(len, parts.values()))
+    schema = _number_parts(json.loads(files.pop("schema.json")), {}, names, files)
+    size = sum(map(len, files.values()))
     text = json.dumps(schema, separators=(",", ":")).encode()
     kind = zipfile.ZIP_DEFLATED if size + len(text) >= LARGE else zipfile.ZIP_STORED
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", kind) as archive:
         for old, new in names.items():
-            archive.writestr(zipfile.ZipInfo(new, EPOCH), parts[old], kind)
+            archive.writestr(zipfile.ZipInfo(new, EPOCH), files[old], kind)
         archive.writestr(zipfile.ZipInfo("schema.json", EPOCH), text, kind)
     return buffer.getvalue()
 
@@ -57,11 +57,11 @@ def unpack(content: bytes, where: str, trusted: Iterable[str] = (), way_out: str
             f"loaded, so nothing was.{way_out.format(strange)}"
         )
     try:
-        made = skops.io.loads(content, trusted=[*INTERNAL, *trusted])
-    except Exception as error:  # whatever a damaged archive makes of itself
+        estimator = skops.io.loads(content, trusted=[*INTERNAL, *trusted])
+    except Exception as error:  # damaged archives raise anything
         raise CheckpointError(f"{where}: not an estimator that was saved ({error}). Restore it from a copy.") from error
-    disarm(made, where)
-    return made
+    disarm(estimator, where)
+    return estimator
 
 
 def untrusted_types(content: bytes, trusted: Iterable[str] = (), where: str = "the estimator") -> list[str]:

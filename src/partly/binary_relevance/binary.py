@@ -17,8 +17,8 @@ from partly.clock import seed_for
 from partly.errors import CheckpointError, DataError, SettingError
 
 Floats = npt.NDArray[np.float64]
-Take = Callable[[Positions], Any]  # the items in these rows, as an estimator takes them
-EDGE = 1e-6  # a forest is sure of itself; nobody is surer than this
+Take = Callable[[Positions], Any]  # selects rows of items for an estimator
+EDGE = 1e-6  # probabilities are clipped to [EDGE, 1 - EDGE]
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class LabelModel:
         cls, content: bytes, where: str, trusted: Iterable[str] = (), way_out: str = "", width: int | None = None
     ) -> LabelModel:
         """Load the result of `to_bytes` from an untrusted file. width: number of features, if known."""
-        made = unpack(content, where, trusted, way_out)
-        whole = isinstance(made, dict) and set(made) == {"constant", "estimators"}
-        if not whole or not isinstance(made["estimators"], list):
+        loaded = unpack(content, where, trusted, way_out)
+        whole = isinstance(loaded, dict) and set(loaded) == {"constant", "estimators"}
+        if not whole or not isinstance(loaded["estimators"], list):
             raise CheckpointError(f"{where}: not a label that was saved. Restore it from a copy.")
-        constant, estimators = made["constant"], tuple(made["estimators"])
+        constant, estimators = loaded["constant"], tuple(loaded["estimators"])
         if not estimators and not (isinstance(constant, float) and 0 <= constant <= 1):
             raise CheckpointError(f"{where}: neither a classifier nor a probability. Restore it from a copy.")
         for estimator in estimators:
@@ -72,9 +72,9 @@ def fit_label(estimator: Any, take: Take, entries: Entries, bags: int, seed: int
         return LabelModel(None, (_fit(estimator, take, entries, seed, where),))
     fitted = []
     for number in range(bags):
-        own = seed_for(seed, "bag", number)
-        bag = entries.bag(np.random.default_rng(own))
-        fitted.append(_fit(estimator, take, bag, own, where))
+        bag_seed = seed_for(seed, "bag", number)
+        bag = entries.bag(np.random.default_rng(bag_seed))
+        fitted.append(_fit(estimator, take, bag, bag_seed, where))
     return LabelModel(None, tuple(fitted))
 
 
@@ -84,10 +84,10 @@ def log_odds(p: Floats) -> Floats:
 
 
 def _fit(estimator: Any, take: Take, entries: Entries, seed: int, where: str) -> Any:
-    made = _clone_with_seed(estimator, seed)
+    unfitted = _clone_with_seed(estimator, seed)
     weights: dict[str, Floats] = {}
     if (entries.weights != 1.0).any():
-        argument = _weight_argument(made)
+        argument = _weight_argument(unfitted)
         if argument is None:
             raise SettingError(
                 f"{where}: {type(estimator).__name__} takes no sample_weight, and some entries count less than others. "
@@ -95,7 +95,7 @@ def _fit(estimator: Any, take: Take, entries: Entries, seed: int, where: str) ->
             )
         weights[argument] = entries.weights
     try:
-        return made.fit(take(entries.rows), entries.yes.astype(np.int64), **weights)
+        return unfitted.fit(take(entries.rows), entries.yes.astype(np.int64), **weights)
     except ValueError as error:
         yes = int(entries.yes.sum())
         raise DataError(f"{where} ({yes} yes, {len(entries.yes) - yes} no): {error}") from error
@@ -105,7 +105,7 @@ def _probabilities(estimator: Any, x: Any) -> Floats:
     if hasattr(estimator, "predict_proba"):
         found: Floats = estimator.predict_proba(x)[:, list(estimator.classes_).index(1)]
         return found
-    if hasattr(estimator, "decision_function"):  # no probability, but it ranks like one
+    if hasattr(estimator, "decision_function"):  # not a probability, but it ranks like one
         squeezed: Floats = expit(estimator.decision_function(x))
         return squeezed
     raise SettingError(
@@ -120,8 +120,8 @@ def _clone_with_seed(estimator: Any, seed: int) -> Any:
 
     copy = clone(estimator)
     names = [name for name in copy.get_params() if name.rpartition("__")[2] == "random_state"]
-    given = copy.get_params()
-    return copy.set_params(**{name: seed % (1 << 32) for name in names if given[name] is None})
+    parameters = copy.get_params()
+    return copy.set_params(**{name: seed % (1 << 32) for name in names if parameters[name] is None})
 
 
 def _weight_argument(estimator: Any) -> str | None:

@@ -67,16 +67,16 @@ def collect_entries(
     [N] in [0, 1] or NaN; 0.7 becomes a yes of weight 0.7 and a no of weight 0.3. Entries of weight 0 are dropped.
     """
     weights = np.where(z == 0, weight, 1.0)
-    said = np.zeros(len(z), bool) if pseudo is None else (z == 0) & ~np.isnan(pseudo)
-    silent = (z == 0) & ~said
+    has_pseudo = np.zeros(len(z), bool) if pseudo is None else (z == 0) & ~np.isnan(pseudo)
+    silent = (z == 0) & ~has_pseudo
     counts = (z != 0) | (silent if resolve_rule(z, unknown) == "no" else np.zeros(len(z), bool))
     plain = np.flatnonzero(counts)
-    parts = [(plain, z[plain] == 1, weights[plain], silent[plain])]
+    blocks = [(plain, z[plain] == 1, weights[plain], silent[plain])]
     if pseudo is not None:
-        soft = np.flatnonzero(said)
+        soft = np.flatnonzero(has_pseudo)
         for yes, share in ((True, pseudo[soft]), (False, 1.0 - pseudo[soft])):
-            parts.append((soft, np.full(len(soft), yes), weights[soft] * share, np.zeros(len(soft), bool)))
-    whole = Entries(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+            blocks.append((soft, np.full(len(soft), yes), weights[soft] * share, np.zeros(len(soft), bool)))
+    whole = Entries(*(np.concatenate(column) for column in zip(*blocks, strict=True)))
     return whole.select(whole.weights > 0)
 
 

@@ -10,7 +10,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from partly.binary_relevance.binary import LabelModel
 
-# Opened once, for as long as its bytes are held. Beside the modules, since it is no part of what is saved.
+# Cache of loaded estimators, as long as their bytes exist. Outside the module, since it is not saved.
 _OPEN: Any = WeakTensorKeyDictionary()
 
 
@@ -43,9 +43,9 @@ class EstimatorStore(nn.Module):
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *more: Any) -> None:
         for name, held in list(self.named_buffers(recurse=False)):
-            given = state_dict.get(prefix + name)
-            if isinstance(given, Tensor) and given.ndim == 1:
-                setattr(self, name, torch.empty(len(given), dtype=torch.uint8, device=held.device))
+            saved = state_dict.get(prefix + name)
+            if isinstance(saved, Tensor) and saved.ndim == 1:
+                setattr(self, name, torch.empty(len(saved), dtype=torch.uint8, device=held.device))
         super()._load_from_state_dict(state_dict, prefix, *more)
         for label in range(self.labels):
             self.get(label)

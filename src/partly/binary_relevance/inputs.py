@@ -30,7 +30,7 @@ class SideInputs:
     weight: float | Floats = 1.0
     pseudo: Floats | None = None
     scores: Floats | None = None
-    sample: Weights | None = None  # how much items [N, 1] or entries [N, L] count
+    sample: Weights | None = None  # weights of items [N, 1] or entries [N, L]
 
     @classmethod
     def validate(
@@ -66,7 +66,7 @@ class SideInputs:
         """Refuse labels if none has both positives and negatives."""
         yes, no = labels.counts()
         some_unknown = yes + no < len(labels)
-        taken = some_unknown & (unknown != "ignore")  # for no
+        taken = some_unknown & (unknown != "ignore")  # as negatives
         if self.pseudo is not None or ((yes > 0) & ((no > 0) | taken)).any():
             return
         known = f"Y: of {labels.shape[0]} x {labels.shape[1]} entries {yes.sum()} are known to be yes, {no.sum()} no"

@@ -18,7 +18,7 @@ import numpy as np
 from partly.budget import Budget
 from partly.errors import CheckpointError, DataError
 
-# Packages of scikit-learn whose estimators may be loaded. Others are no part of a classifier, or keep files.
+# Packages of scikit-learn whose estimators may be loaded. Others are not part of a classifier, or use files.
 PACKAGES = frozenset(
     {
         "calibration",
@@ -47,7 +47,7 @@ PACKAGES = frozenset(
         "tree",
     }
 )
-# Types beyond these that scikit-learn's own classifiers consist of.
+# Further types within scikit-learn's classifiers.
 INTERNAL = (
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
@@ -72,12 +72,19 @@ INTERNAL = (
     "sklearn.utils._metadata_requests.MetadataRequest",
     "sklearn.utils._metadata_requests.MethodMetadataRequest",
 )
-REFUSED = ("sklearn.preprocessing._function_transformer.FunctionTransformer",)  # calls what it is given
-PLAIN = ("builtins.", "collections.", "numpy.", "scipy.sparse.", "scipy.special.", "sklearn._loss.")  # skops has a list
-CALLING = frozenset({"MethodNode", "PartialNode", "OperatorFuncNode"})  # how skops stores what can be called
+REFUSED = ("sklearn.preprocessing._function_transformer.FunctionTransformer",)  # calls arbitrary functions
+PLAIN = (
+    "builtins.",
+    "collections.",
+    "numpy.",
+    "scipy.sparse.",
+    "scipy.special.",
+    "sklearn._loss.",
+)  # checked by the list of skops
+CALLING = frozenset({"MethodNode", "PartialNode", "OperatorFuncNode"})  # loaders of callables in skops
 MAX_DEPTH = 200
 FINITE = ("coef_", "intercept_", "coefs_", "intercepts_", "theta_", "class_prior_", "dual_coef_")
-# Estimators that take more than numbers: nobody knows what a valid item of theirs is.
+# Estimators that take other input than numbers, which no trial item fits.
 NOT_NUMBERS = ("sklearn.compose.", "sklearn.feature_extraction.", "sklearn.preprocessing._encoders.")
 
 
@@ -95,7 +102,7 @@ def check_archive(content: bytes, where: str, trusted: Iterable[str] = ()) -> li
         allowed, nodes = set(trusted), list(_nodes(schema))
     except DataError as error:
         raise CheckpointError(str(error)) from None
-    except Exception as error:  # whatever a damaged archive makes of itself
+    except Exception as error:  # damaged archives raise anything
         raise CheckpointError(f"{where}: not an estimator that was saved ({error}). Restore it from a copy.") from None
     strange = {name for name, loader in nodes if loader in CALLING or not _is_known(name)}
     return sorted(strange - allowed)
@@ -120,8 +127,8 @@ def _is_known(name: str) -> bool:
     if name in REFUSED:
         return False
     root, *modules, kind = name.split(".")
-    own = root == "sklearn" and modules[:1] and modules[0] in PACKAGES and not kind.startswith("_")
-    return bool(own) or name in INTERNAL or name.startswith(PLAIN)
+    is_public = root == "sklearn" and modules[:1] and modules[0] in PACKAGES and not kind.startswith("_")
+    return bool(is_public) or name in INTERNAL or name.startswith(PLAIN)
 
 
 # ---------------------------------------------------------------- what was built
@@ -135,10 +142,10 @@ def disarm(thing: Any, where: str) -> None:
             if any(part[key] is not None for key in hidden):
                 raise CheckpointError(f"{where}: names a cache folder ({hidden[0]}), whose files can run code.")
             continue
-        own = vars(part) if hasattr(part, "__dict__") else {}
-        if own.get("memory") is not None:
+        attributes = vars(part) if hasattr(part, "__dict__") else {}
+        if attributes.get("memory") is not None:
             part.memory = None
-        jobs = own.get("n_jobs")
+        jobs = attributes.get("n_jobs")
         if jobs is not None and not (isinstance(jobs, int) and abs(jobs) <= (os.cpu_count() or 1)):
             part.n_jobs = None
 
@@ -167,7 +174,7 @@ def check_classifier(estimator: Any, width: int | None, where: str) -> None:
     """Refuse anything but a fitted classifier of 1 and 0 for items of this width."""
     try:
         problem = next(_problems(estimator, width), None)
-    except Exception as error:  # a forged attribute fails in a dozen ways
+    except Exception as error:  # forged attributes raise anything
         problem = f"{type(error).__name__}: {error}"
     if problem:
         raise CheckpointError(f"{where}: not a fitted classifier that can be used ({problem}). Restore it from a copy.")
@@ -181,23 +188,23 @@ def _problems(estimator: Any, width: int | None) -> Iterator[str]:
         yield f"{type(estimator).__name__} gives no scores of classes"
     if sorted(np.asarray(estimator.classes_).tolist()) != [0, 1]:
         yield f"its classes are {np.asarray(estimator.classes_).tolist()!r:.60}, and not 0 and 1"
-    own = getattr(estimator, "n_features_in_", None)
-    if width is not None and own is not None and own != width:
-        yield f"{own} features, where {width} are expected"
+    features = getattr(estimator, "n_features_in_", None)
+    if width is not None and features is not None and features != width:
+        yield f"{features} features, where {width} are expected"
     kinds = []
     for part in parts_of(estimator):
         kinds.append(f"{type(part).__module__}.{type(part).__name__}")
         yield from _infinite(part)
         yield from _faults(part)
     takes_numbers = not hasattr(estimator, "feature_names_in_") and not any(k.startswith(NOT_NUMBERS) for k in kinds)
-    if own is not None and takes_numbers:
-        yield from _trial(estimator, int(own))
+    if features is not None and takes_numbers:
+        yield from _trial(estimator, int(features))
 
 
 def _infinite(part: Any) -> Iterator[str]:
-    own = getattr(part, "__dict__", {})
+    attributes = getattr(part, "__dict__", {})
     for name in FINITE:
-        values = own.get(name, [])
+        values = attributes.get(name, [])
         arrays = map(np.asarray, values if isinstance(values, list) else [values])
         if not all(one.dtype.kind in "biuf" and np.isfinite(one).all() for one in arrays):
             yield f"{name} holds what is no finite number"
@@ -211,8 +218,8 @@ def _trial(estimator: Any, width: int) -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ask = estimator.predict_proba if hasattr(estimator, "predict_proba") else estimator.decision_function
-        found = np.asarray(ask(np.zeros((1, width))))
-    if found.shape not in ((1,), (1, 2)) or not np.isfinite(found).all():
+        scores = np.asarray(ask(np.zeros((1, width))))
+    if scores.shape not in ((1,), (1, 2)) or not np.isfinite(scores).all():
         yield "it gives no finite score"
 
 

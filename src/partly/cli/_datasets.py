@@ -18,11 +18,11 @@ def select_items(opened: Dataset, method: str) -> tuple[Dataset, str]:
     count = len(opened.unlabelled_rows)
     if not count:
         return opened, ""
-    kept = methods.find(method).about.learns_from_unknown
+    included = methods.find(method).about.learns_from_unknown
     left_out = f"{method} does not learn from them, so they are left out (add empty rows to keep them)"
-    note = describe_unlabelled(count, f"{method} learns from them, too" if kept else left_out)
+    note = describe_unlabelled(count, f"{method} learns from them, too" if included else left_out)
     say(note)
-    return (opened.include_unlabelled() if kept else replace(opened, with_unlabelled=None)), note
+    return (opened.include_unlabelled() if included else replace(opened, with_unlabelled=None)), note
 
 
 def describe_unlabelled(count: int, use: str) -> str:

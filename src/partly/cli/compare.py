@@ -116,7 +116,7 @@ def run_comparison(
     for number, curves in enumerate(active_curves.gather(records).values()):
         write_file(out / f"{experiment.name}-{number}.svg", active_curves.draw(curves))
     report = out / f"{experiment.name}.html"
-    unlisted = runner.unlisted(experiment)
+    unlisted = runner.count_unlabeled(experiment)
     note = describe_unlabelled(unlisted, "only methods that learn from unlabeled items use them") if unlisted else ""
     if note:
         say(note)

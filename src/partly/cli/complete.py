@@ -40,7 +40,7 @@ guarantee_option = partial(option, panel="Guarantee")
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where completed labels and questions are written."""
+    """Destinations of completed labels and questions."""
 
     out: Annotated[Path | None, output_option("File for the completed labels.")] = None
     ledger: Annotated[str | None, output_option("Ledger that the filled-in labels are added to, as one batch.")] = None
@@ -57,17 +57,17 @@ def complete(
     scenario: Scenario = None,
     precision: Annotated[float, guarantee_option("Minimum precision of the filled-in yes.")] = 0.95,
     max_missed: Annotated[
-        float, guarantee_option("Maximum share of the hidden yes that may become no; 0 fills in no no.")
+        float, guarantee_option("Maximum share of hidden yes filled in as no; 0 fills in yes only.")
     ] = 0.05,
     recall: Annotated[
         float | None, guarantee_option("Also certify this share of the hidden positives as found.")
     ] = None,
     confidence: Annotated[float, guarantee_option("Confidence level of the guarantee.")] = 0.95,
     mechanism: Annotated[
-        str, guarantee_option("at-random trusts the known entries; otherwise answers certify.")
+        str, guarantee_option("Certify by known entries (at-random) or by answers (auto, not-at-random).")
     ] = "auto",
     force: Annotated[bool, guarantee_option("Fill in labels without a guarantee, too.", "--force")] = False,
-    dry_run: Annotated[bool, output_option("Show what targets would fill in, and write nothing.", "--dry-run")] = False,
+    dry_run: Annotated[bool, output_option("Show what would be filled in, and write nothing.", "--dry-run")] = False,
     budget_questions: Annotated[
         int, question_option("Maximum number of questions, unless --mechanism is at-random.")
     ] = 200,
@@ -152,7 +152,7 @@ def _read_answers(opened: Dataset, paths: Sequence[Path]) -> Labels | None:
         return None
     answers = opened.labels.mapped(lambda z, _: np.zeros_like(z))
     for path in paths:
-        answers = read_answers(path, opened.labels, opened.hierarchy).told(answers)
+        answers = read_answers(path, opened.labels, opened.hierarchy).apply_to(answers)
     return answers
 
 

@@ -104,8 +104,8 @@ def _options_of(kind: Any, hints: Values, default: Any) -> list[inspect.Paramete
 def _option(field: dataclasses.Field[Any], hint: Any) -> Any:
     if get_origin(hint) is Annotated:
         return hint
-    said = field.metadata.get("option", ())
-    names = [said] if isinstance(said, str) else list(said)
+    spellings = field.metadata.get("option", ())
+    names = [spellings] if isinstance(spellings, str) else list(spellings)
     kind = _container(hint)
     if not names and kind is dict:
         names = [f"--{field.name.removesuffix('s').replace('_', '-')}"]
@@ -138,8 +138,8 @@ def _default(field: dataclasses.Field[Any], instance: Any) -> Any:
 
 def _build(kind: Any, hints: Values, values: Values) -> Any:
     """Take the values of the fields out of those of the command, and make an instance."""
-    given = {name: values.pop(name) for name in hints if name in values}
-    return kind(**{name: _convert(hints[name], value) for name, value in given.items()})
+    own_values = {name: values.pop(name) for name in hints if name in values}
+    return kind(**{name: _convert(hints[name], value) for name, value in own_values.items()})
 
 
 def _convert(hint: Any, value: Any) -> Any:

@@ -29,7 +29,7 @@ def demo(
     from partly.atomic_io import write_file
     from partly.cli._reporting import build_report, list_scores
     from partly.data import split_holdout
-    from partly.data.formats.digits import digits, pictures
+    from partly.data.formats.digits import digits, to_images
     from partly.estimators.classifier import Classifier
     from partly.report import page
 
@@ -39,17 +39,17 @@ def demo(
     fit, hold = split_holdout(len(data.labels), 0.2, seed)
     models = {}
     for title, method, head, labels in (
-        ("unknown taken for no", "assume-negative", "linear", data.labels),
+        ("unknown treated as no", "assume-negative", "linear", data.labels),
         ("auto", "auto", "auto", data.labels),
         ("all labels known", "auto", "auto", truth.labels),
     ):
         model = Classifier(method, head=head, seed=seed, run_dir=out / title.replace(" ", "-"))
         model.fit(data.items[fit], labels[fit], validation=(data.items[hold], labels[hold]))
-        say(f"{title}: {model.method_} ({model.reason_})")
+        say(f"Trained: {title}")
         models[title] = model.fitted_
-    made = build_report(
-        "Digits, one yes known of each", models, data, fit, hold, upper="all labels known", draw=pictures
+    report = build_report(
+        "Digits, one positive label known per item", models, data, fit, hold, upper="all labels known", draw=to_images
     )
-    page.write(made, out / "report.html")
-    write_file(out / "report.png", page.draw_overview(made))  # shown in the README
-    print_scores(list_scores(made), out / "report.html", as_json)
+    page.write(report, out / "report.html")
+    write_file(out / "report.png", page.draw_overview(report))  # shown in the README
+    print_scores(list_scores(report), out / "report.html", as_json)

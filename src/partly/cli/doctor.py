@@ -73,15 +73,13 @@ def examine(
 
 def _has_items(path: str, reading: DataOptions) -> bool:
     """Return True if a table has columns besides ids and the labels of --label-columns."""
-    from partly.data.headers import ID
-    from partly.data.splits import COLUMN as SPLIT
-    from partly.data.table_view import matching_columns, view
+    from partly.data.table_layout import ID, SPLIT, find_columns, with_id_column
     from partly.data.tables import is_table, open_table
 
     if not (reading.label_columns and is_table(Path(path)) and Path(path).is_file()):
         return False
-    table = view(open_table(Path(path)), reading.id_column)
-    labels = matching_columns(table.header, reading.label_columns, table.place(-1))
+    table = with_id_column(open_table(Path(path)), reading.id_column)
+    labels = find_columns(table.header, reading.label_columns, table.place(-1))
     return bool({*table.header} - {ID, SPLIT, *labels})
 
 

@@ -109,9 +109,9 @@ def import_(
         labels = [names.get(label, label) for label in labels]
         batches = [opened.append(items, labels, values, **origin, note=note, key=key, **how)]
     else:
-        found = read_labels(source, **reading.label_format())
-        say(f"{source}: {summarize(found.summary())}")
-        batches = [opened.append_labels(found, **origin, note=note or source, key=key, mapping=names, **how)]
+        labels_read = read_labels(source, **reading.label_format())
+        say(f"{source}: {summarize(labels_read.summary())}")
+        batches = [opened.append_labels(labels_read, **origin, note=note or source, key=key, mapping=names, **how)]
     earlier, added = [n for n in batches if n <= last], [n for n in batches if n > last]
     shown = opened.store.place.shown
     if added or not earlier:

@@ -33,7 +33,7 @@ def _about(help: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class DataOptions:
-    """How items and labels are read."""
+    """Options for reading items and labels."""
 
     labels: Path | None = field(default=None, metadata=_about("Observed labels; `partly formats` lists the formats."))
     absent: str | None = field(
@@ -60,7 +60,7 @@ class DataOptions:
 
     @property
     def meaning(self) -> LabelSemantics:
-        """How the entries of a label file are read."""
+        """Meaning of the entries of a label file."""
         from partly.data import LabelSemantics
 
         return LabelSemantics.from_options(**self.label_format())

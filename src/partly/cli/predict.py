@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from partly.executors import Results
     from partly.labels import Labels
 
-OWN = "own"  # value of --above: the run's thresholds
+RUN_THRESHOLDS = "own"  # value of --above
 MODEL_FILE = "predictions.json"  # in a folder of predictions: which model they are of
 
 
@@ -114,8 +114,10 @@ def predict_items(
     from partly.engine import load
     from partly.images.progress import track_progress
 
-    cut = _parse_above(above)
+    cut: Any = _parse_above(above)
     fitted = load(run)
+    if above == RUN_THRESHOLDS:
+        cut = fitted.thresholds
     # Labels in the data are not used, so their open questions need no answer.
     ignored = replace(reading.meaning, absent=reading.absent or "unknown", uncertain="unknown")
     opened = files.read_items(data, _label_columns(fitted), reading.skip_bad, ignored)
@@ -129,12 +131,14 @@ def predict_items(
     if top is None and above is None:
         files.write_scores(out, blocks, ids, fitted.names)
     else:
-        files.write_strongest(out, blocks, ids, fitted.names, top, fitted.thresholds if above == OWN else cut)
+        files.write_strongest(
+            out, blocks, ids, fitted.names, top, fitted.thresholds if above == RUN_THRESHOLDS else cut
+        )
     return count
 
 
 def _label_columns(fitted: FittedModel) -> list[str]:
-    """Return the labels that a table of items may hold as well, none of which is a feature of the model.
+    """Return the labels that are not features of the model: a table of items may hold their columns as well.
 
     Labels without names are called by their positions, "0", "1", ..., as features without names often are.
     """
@@ -147,12 +151,14 @@ def _label_columns(fitted: FittedModel) -> list[str]:
 
 
 def _parse_above(above: str | None) -> float | None:
-    if above in (None, OWN):
+    if above in (None, RUN_THRESHOLDS):
         return None
     try:
         cut = float(str(above))
     except ValueError:
-        raise SettingError(f"--above {above}: give a probability, or {OWN!r} for the thresholds of the run.") from None
+        raise SettingError(
+            f"--above {above}: give a probability, or {RUN_THRESHOLDS!r} for the run's thresholds."
+        ) from None
     within(0, 1, above=cut)
     return cut
 

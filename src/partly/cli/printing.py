@@ -46,7 +46,7 @@ def summarize(labels: Mapping[str, Any]) -> str:
 
 
 def print_json(result: Any, as_json: bool) -> bool:
-    """Print a result as JSON if that is asked for, and return `as_json`."""
+    """Print a result as JSON if `as_json`, and return `as_json`."""
     if as_json and current_rank().first:
         print(json.dumps(_plain(result), allow_nan=False))
     return as_json

@@ -234,7 +234,7 @@ class LedgerSession:
 
     @property
     def labels(self) -> Path:
-        """Where other commands find the labels in that state."""
+        """Path of the labels in that state, as other commands accept it."""
         state = {**dict(self.place.state), "at": str(self.batch)}
         mark = "&" if "?" in self.place.shown else "?"
         return Path(f"{self.place.shown}{mark}{'&'.join(f'{name}={value}' for name, value in state.items())}")

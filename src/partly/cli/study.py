@@ -47,9 +47,9 @@ def study(
 
     if data.endswith(".toml"):
         experiment = read_experiment(Path(data))
-        name, found = experiment.name, studies.run(experiment, out, workers)
+        name, results = experiment.name, studies.run(experiment, out, workers)
     else:
-        one = studies.study(
+        result = studies.study(
             data,
             _parse_shares(shares),
             split_names(scenarios),
@@ -62,15 +62,14 @@ def study(
             out=out,
             workers=workers,
         )
-        name, found = "study", [one]
+        name, results = "study", [result]
     show = say if as_json else print
-    for one in found:
-        show(f"{one.data}, {one.head}: {studies.answer(one)}\n\n" + "\n".join(studies.render_table(one)))
-    rankings = [(one, one.ranking()) for one in found]
+    for result in results:
+        show(f"{result.data}, {result.head}: {studies.answer(result)}\n\n" + "\n".join(studies.render_table(result)))
     leaders = [
-        {"data": one.data, "head": one.head, "leader": ranking.leader, "level": list(ranking.tied)}
-        for one, ranking in rankings
-        if ranking is not None
+        {"data": result.data, "head": result.head, "leader": ranking.leader, "level": list(ranking.tied)}
+        for result in results
+        if (ranking := result.ranking()) is not None
     ]
     report = out / f"{name}.html"
     say(f"Report: {report}")

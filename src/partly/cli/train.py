@@ -245,7 +245,7 @@ def _start(start_from: Path | None, labels: Path | None) -> dict[str, Any]:
         return {}
     sources = None
     if labels is not None and ledger_db.recognizes(labels):
-        sources = ledger_db.heirs(labels, read_description(start_from)["labels"])
+        sources = ledger_db.label_sources(labels, read_description(start_from)["labels"])
     return {"start_from": start_from, "label_sources": sources}
 
 

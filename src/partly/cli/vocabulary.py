@@ -83,7 +83,7 @@ def merge(
 ) -> None:
     """Merge labels: `merge LEDGER Car,Auto as Car`.
 
-    The result is yes where any of them is yes, and no where all of them are no.
+    An item has the merged label if it has any of them, and lacks it if it lacks all of them.
     """
     opened, name = open_ledger(place), _word_after("as", into)
     _report(opened, opened.merge(split_names(names), name, author=user_name(author)), as_json)

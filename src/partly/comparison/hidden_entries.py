@@ -24,7 +24,7 @@ from partly.methods.curriculum import label_rates
 MAX_SCORES = 1 << 18  # of each kind of hidden entries, for the Wasserstein distance
 
 
-def hidden_label_metrics(fitted: FittedModel, items: Items, observed: Labels, truth: Labels) -> dict[str, float]:
+def measure_hidden_labels(fitted: FittedModel, items: Items, observed: Labels, truth: Labels) -> dict[str, float]:
     """Measure pseudo-labels and scores on the hidden entries of the training items; nothing where none is hidden.
 
     Scores are computed for features only: another pass over images would take as long as an epoch.

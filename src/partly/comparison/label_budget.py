@@ -178,7 +178,7 @@ def _describe_lead(study: Study, best: str, other: str) -> str:
     if not leads:
         return ""
     ends = list(dict.fromkeys((min(leads), max(leads))))
-    return f"Lead over {other}: " + ", ".join(f"{leads[share]:+.3f} at {share:.0%}" for share in ends) + "."
+    return f"Lead of {best} over {other}: " + ", ".join(f"{leads[share]:+.3f} at {share:.0%}" for share in ends) + "."
 
 
 def _find_equal_budget(study: Study, best: str, point: Point) -> str:
@@ -189,6 +189,6 @@ def _find_equal_budget(study: Study, best: str, point: Point) -> str:
         for share, points in study.budgets().items()
         if best in points and (value := points[best].mean) and value.value >= point.mean.value
     ]
-    equal = f"{best} reaches that from {min(budgets):.0%}" if budgets else f"{best} reaches that at no budget"
+    equal = f"{best} reaches that with {min(budgets):.0%}" if budgets else f"{best} does not reach that"
     correct = "" if point.correct is None else f", with {point.correct:.1%} correct labels,"
     return f"{name_scheme(point.scheme)}{correct} has {point.mean.value:.3f}; {equal}."

@@ -1,9 +1,10 @@
-"""What a comparison runs: an experiment, and the cells it unfolds into."""
+"""Plan of a comparison: an experiment, and its cells."""
 
 from __future__ import annotations
 
 import json
 import tomllib
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from itertools import chain, product
@@ -20,9 +21,9 @@ from partly.registry import parse_settings
 
 AUTO = "auto"  # the method, and its head
 SCIKIT = "per-label[estimator=tuned-logistic-regression]"
-REFERENCES = (AUTO, SCIKIT)  # rows that every method can be measured by: they choose for themselves
-FULL = "full"  # the scenario in which nothing is hidden: of somebody's own data, what is known as it is
-NAIVE = ("assume-negative", "bce")  # rows that run along
+REFERENCES = (AUTO, SCIKIT)  # reference baselines, which choose their own model
+FULL = "full"  # scenario in which nothing is hidden
+NAIVE = ("assume-negative", "bce")  # naive baselines
 VALIDATIONS = ("complete", "partial")
 SIMULATED: dict[str, Any] = {"rounds": 10, "errors": 0.0}  # of questions, and the share of the answers that is wrong
 CELL_OPTIONS = ("method", "head", "optimizer", "seed", "settings")  # training options that cells differ in
@@ -33,12 +34,12 @@ FIXED_OPTIONS = tuple(
     for option in dict.fromkeys(pair)
     if option not in (*CELL_OPTIONS, "hierarchy", "penalty", "recipe")  # a preset would choose the method
 )
-OPTIONAL = ("asks", "size", "known_only", "method_sha256")  # what only some cells say
+OPTIONAL = ("asks", "size", "known_only", "method_sha256")  # fields that only some cells have
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One training run of a comparison: everything that decides its result line, beside the data itself."""
+    """One training run of a comparison: everything that determines its result record, except the data."""
 
     data: str
     scenario: str
@@ -50,13 +51,15 @@ class Cell:
     recipe: dict[str, Any] = field(default_factory=dict)
     validation: str = "complete"
     tune: int = 0
-    asks: dict[str, Any] = field(default_factory=dict)  # SIMULATED, and a plan of questions; empty: none are asked
-    size: int | None = None  # of pictures in files; None: what the backbone wants
-    known_only: bool = False  # learn from items of which something is known, and no others
+    asks: dict[str, Any] = field(default_factory=dict)  # SIMULATED and a plan of questions; empty: no questions
+    size: int | None = None  # of images; None: that of the backbone
+    known_only: bool = False  # train only on items with a known entry
 
     def key(self) -> dict[str, Any]:
-        """What tells this cell from every other one, as plain data. Defaults are spelled out: a changed default is
-        another cell; and so is a changed file of a method that is not one of the package."""
+        """Return the identity of the cell as plain data.
+
+        Defaults are included, so that a changed default is another cell, and so is a changed file of a custom method.
+        """
         method = methods.find(self.method)
         key = vars(self) | {"data": name_of(self.data), "settings": method.complete(self.settings)}
         key |= {"method_sha256": method.source_sha256}
@@ -76,33 +79,33 @@ class Experiment:
     optimizers: tuple[str, ...] = ("adamw",)
     tune: int = 0
     recipe: dict[str, Any] = field(default_factory=dict)
-    labels: str | None = None  # where the data is items by themselves: the file with what is known
-    absent: str | None = None  # what entries are that it does not mention, and those it calls uncertain (data.Meaning)
+    labels: str | None = None  # label file, where the data contains items only
+    absent: str | None = None  # value of entries that are not mentioned, and of uncertain ones
     uncertain: str | None = None
-    missing: tuple[str, ...] = ()  # of tables: further spellings of unknown, and which columns hold labels and ids
+    missing: tuple[str, ...] = ()  # of tables: other spellings of unknown, and columns of labels and ids
     label_columns: tuple[str, ...] = ()
     id_column: str | None = None
     tag_separator: str | None = None
-    skip_bad: bool = False  # go on without files that are no pictures
-    size: int | None = None  # side of pictures in files; None: what the backbone wants
-    naive: bool = True  # whether the naive rows run along
-    yardsticks: bool = False  # whether `auto` and tuned scikit-learn run along
-    known_only: bool = False  # learn from items of which something is known, and no others
-    queries: tuple[str, ...] = ()  # if any, each cell asks questions by one of them, in rounds
-    asks: dict[str, Any] = field(default_factory=dict)  # rounds, errors, and what partly.active.LoopConfig has
-    over: str = ""  # a method; the report then says what the others add to it, by scenario and by groups of labels
-    parts: tuple[dict[str, Any], ...] = ()  # each overrules some of the above; the cells of all of them are run
+    skip_bad: bool = False  # skip unreadable images
+    size: int | None = None  # of images; None: that of the backbone
+    naive: bool = True  # include the naive baselines
+    references: bool = False  # include the reference baselines `auto` and tuned scikit-learn
+    known_only: bool = False  # train only on items with a known entry
+    queries: tuple[str, ...] = ()  # query strategies; each cell then asks questions in rounds
+    asks: dict[str, Any] = field(default_factory=dict)  # rounds, errors, and fields of partly.active.LoopConfig
+    over: str = ""  # a method; the report then shows the differences of the others to it
+    parts: tuple[dict[str, Any], ...] = ()  # each overrides some fields; the cells of all parts are run
     name: str = "compare"
     title: str = ""
     about: str = ""
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            if one.type == "tuple[str, ...]":
-                value = getattr(self, one.name)
-                object.__setattr__(self, one.name, (value,) if isinstance(value, str) else tuple(value))
+        for field_ in fields(self):
+            if field_.type == "tuple[str, ...]":
+                value = getattr(self, field_.name)
+                object.__setattr__(self, field_.name, (value,) if isinstance(value, str) else tuple(value))
         if self.parts:
-            self.each()  # refuses what cannot be
+            self.split()  # refuses invalid parts
             return
         for text in self.scenarios:
             if text != FULL:
@@ -120,36 +123,38 @@ class Experiment:
             self._asks(query)
         if not isinstance(self.name, str) or self.name != Path(self.name).name or not self.name or "\0" in self.name:
             raise SettingError(
-                f"name = {self.name!r} names the files with the results, in the folder --out: it must be a plain name, "
-                "without / and not empty. Say where they go with --out."
+                f"name = {self.name!r} names the result files in the folder --out: it must be a plain name, not "
+                "empty and without /. Choose the folder with --out."
             )
         if self.queries and self.tune:
-            raise SettingError("tune needs a validation part, and cells that ask questions have none. Leave it out.")
+            raise SettingError("tune needs a validation set, but cells that ask questions have none. Leave it out.")
         if self.asks and not self.queries:
-            raise SettingError("asks says how to ask, queries by what: name queries too, or leave out asks.")
+            raise SettingError("asks has no effect without queries. Add queries, or leave out asks.")
         if not self.data or not self.methods or not self.scenarios or self.seeds < 1 or self.tune < 0:
             raise SettingError("A comparison needs data, methods, scenarios and at least one seed.")
 
     @property
     def meaning(self) -> LabelSemantics:
-        """What files leave open."""
-        return LabelSemantics(**{one.name: getattr(self, one.name) for one in fields(LabelSemantics)})
+        """Return how the label file is read."""
+        return LabelSemantics(**{f.name: getattr(self, f.name) for f in fields(LabelSemantics)})
 
-    def each(self) -> list[Experiment]:
-        """Its parts as experiments of their own; itself, where it has none."""
-        whole = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "parts"}
-        return [Experiment(**whole | part) for part in self.parts] or [self]
+    def split(self) -> list[Experiment]:
+        """Return the parts as experiments of their own; the experiment itself if it has none."""
+        common = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "parts"}
+        return [Experiment(**common | part) for part in self.parts] or [self]
 
     def cells(self) -> list[Cell]:
-        """Every cell once, the full-label row and those that run along included; part by part and seed by seed, so
-        that early means say much. Where questions are asked, only the methods that were, and no validation part."""
-        found: dict[str, Cell] = {}
-        for part in self.each():
-            for cell in part._asking() if part.queries else part._learning():
-                found.setdefault(json.dumps(cell.key(), sort_keys=True), cell)
-        return list(found.values())
+        """Return every cell once, including baselines, part by part and seed by seed.
 
-    def _asking(self) -> Iterator[Cell]:
+        Experiments with queries have no baselines and no validation set.
+        """
+        cells: dict[str, Cell] = {}
+        for part in self.split():
+            for cell in part._query_cells() if part.queries else part._training_cells():
+                cells.setdefault(json.dumps(cell.key(), sort_keys=True), cell)
+        return list(cells.values())
+
+    def _query_cells(self) -> Iterator[Cell]:
         where = (self.data, self.heads, self.optimizers, self.scenarios, self.methods, self.queries)
         for seed, data, head, optimizer, scenario, text, query in product(range(self.seeds), *where):
             method, settings = method_and_settings(text)
@@ -157,11 +162,11 @@ class Experiment:
             more: dict[str, Any] = {"asks": self._asks(query), "size": self.size}
             yield Cell(data, scenario, method, head, optimizer, seed, settings, self.recipe, "none", **more)
 
-    def _learning(self) -> Iterator[Cell]:
+    def _training_cells(self) -> Iterator[Cell]:
         more: dict[str, Any] = {"size": self.size, "known_only": self.known_only}
         methods = [method_and_settings(text) for text in dict.fromkeys((*NAIVE * self.naive, *self.methods))]
         wanted: list[tuple[str, str, dict[str, Any], int]] = []
-        if not self.known_only:  # where the number of epochs is one for few items, it says nothing of all of them
+        if not self.known_only:  # few items and all items would need different numbers of epochs
             wanted += [(FULL, "bce", {}, 0)]
         wanted += [(s, *m, t) for s, m, t in product(self.scenarios, methods, sorted({0, self.tune}))]
         for seed, data, head, optimizer, kind, (scenario, method, settings, tune) in product(
@@ -169,17 +174,21 @@ class Experiment:
         ):
             # Where nothing is hidden, both kinds of validation are the same.
             kind = "complete" if scenario == FULL else kind
-            head = AUTO if method == AUTO else head  # a portfolio has its own
+            head = AUTO if method == AUTO else head  # a portfolio has its own heads
             yield Cell(data, scenario, method, head, optimizer, seed, settings, self.recipe, kind, tune, **more)
-        # They have neither head nor optimiser nor epochs to be told, and serve all races on the same known entries;
-        # of pictures and texts they learn from the features of the backbone as it comes.
-        along = product(range(self.seeds), self.data, self.validation, self.scenarios, REFERENCES * self.yardsticks)
-        for seed, data, kind, scenario, text in along:
+        # References choose their own head and training, and serve all groups on the same known entries. On images and
+        # texts they use the features of the frozen backbone.
+        references = product(
+            range(self.seeds), self.data, self.validation, self.scenarios, REFERENCES * self.references
+        )
+        for seed, data, kind, scenario, text in references:
             method, settings = method_and_settings(text)
-            yield Cell(data, scenario, method, AUTO, "adamw", seed, settings, self._frozen(), kind, size=self.size)
+            yield Cell(
+                data, scenario, method, AUTO, "adamw", seed, settings, self._frozen_backbone(), kind, size=self.size
+            )
 
-    def _frozen(self) -> dict[str, Any]:
-        """The backbone of its recipe, if it has one, with nothing left to learn."""
+    def _frozen_backbone(self) -> dict[str, Any]:
+        """Return the backbone of the recipe, if it has one, frozen."""
         if "backbone" not in self.recipe:
             return {}
         settings = self.recipe.get("backbone_settings", {}) | {"freeze": "all"}
@@ -187,11 +196,11 @@ class Experiment:
 
     def _asks(self, query: str) -> dict[str, Any]:
         asks = SIMULATED | self.asks | {"query": query}
-        return {name: asks[name] for name in SIMULATED} | asdict(plan_of(asks))  # with all that was left open
+        return {name: asks[name] for name in SIMULATED} | asdict(plan_of(asks))  # with defaults
 
 
 def plan_of(asks: dict[str, Any]) -> LoopConfig:
-    """How the questions of a cell are chosen; refuses what cannot be."""
+    """Return the plan of questions of a cell, or refuse invalid options."""
     known = [*SIMULATED, *(one.name for one in fields(LoopConfig))]
     for name in asks:
         if name not in known:
@@ -203,7 +212,7 @@ def plan_of(asks: dict[str, Any]) -> LoopConfig:
 
 
 def cut_of(data: str) -> tuple[str, int | None]:
-    """'coco.npz:3000' -> ('coco.npz', 3000): so many of its training items. None: all of them."""
+    """Split 'coco.npz:3000' into ('coco.npz', 3000), the number of training items; None: all of them."""
     name, colon, items = data.rpartition(":")
     if not colon or not items.isdigit():
         return data, None
@@ -213,49 +222,51 @@ def cut_of(data: str) -> tuple[str, int | None]:
 
 
 def name_of(data: str) -> str:
-    """What a data set is called in result lines: 'voc2012', 'coco:3000'."""
+    """Return the name of a data set in result records: 'voc2012', 'coco:3000'."""
     name, items = cut_of(data)
     return Path(name).stem + (f":{items}" if items else "")
 
 
 def read_experiment(path: Path) -> Experiment:
-    """An experiment file (TOML): names and numbers only. Data files are named relative to it."""
+    """Read an experiment file (TOML). Data files are relative to it."""
     try:
         table = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingError(f"{path}: cannot be read ({error}).") from None
-    known = [one.name for one in fields(Experiment)]
+    for part in (table, *table.get("parts", [])):
+        if "yardsticks" in part:
+            warnings.warn(f"{path}: yardsticks is now references.", DeprecationWarning, stacklevel=2)
+            part["references"] = part.pop("yardsticks")
+    known = [f.name for f in fields(Experiment)]
     for name in chain(table, *table.get("parts", [])):
         if name not in known:
             raise SettingError(f"{path}: unknown entry {name!r}.{did_you_mean(name, known)}")
     try:
-        table["parts"] = [_placed(part, path.parent) for part in table.get("parts", [])]
-        empty = dict.fromkeys(
-            ("data", "methods", "scenarios") if table["parts"] else (), ()
-        )  # each part may say what they are
-        return Experiment(**{"name": path.stem, **empty, **_placed(table, path.parent)})
+        table["parts"] = [_resolve_paths(part, path.parent) for part in table.get("parts", [])]
+        empty = dict.fromkeys(("data", "methods", "scenarios") if table["parts"] else (), ())  # parts may set them
+        return Experiment(**{"name": path.stem, **empty, **_resolve_paths(table, path.parent)})
     except (TypeError, AttributeError) as error:
         raise SettingError(f"{path}: {error}") from None
 
 
 def method_and_settings(text: str) -> tuple[str, dict[str, Any]]:
-    """'curriculum[strategy=bayesian,theta=0.3]' -> ('curriculum', {'strategy': 'bayesian', 'theta': 0.3})."""
+    """Parse 'curriculum[strategy=bayesian,theta=0.3]' into the name and {'strategy': 'bayesian', 'theta': 0.3}."""
     name, bracket, rest = text.partition("[")
     if text.count("[") != text.count("]") or (bracket and not rest.endswith("]")) or name.count("]"):
         raise SettingError(f"{text!r}: the brackets do not match. Write settings of a method as name[a=1,b=2].")
     settings = parse_settings(rest.removesuffix("]").split(",")) if bracket else {}
     info = methods.find(name)
-    info.complete(settings)  # refuses what cannot be, before anything is run
-    return info.name, settings  # not by another name: the same cell would be run twice
+    info.complete(settings)  # refuses invalid settings before anything runs
+    return info.name, settings  # the canonical name, so that no cell runs twice
 
 
-def _placed(table: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The same with its files named relative to the folder."""
+def _resolve_paths(table: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the table with file names relative to the folder."""
     data = table.get("data", [])
-    files = {"data": [_beside(text, folder) for text in ([data] if isinstance(data, str) else data)]}
-    labels = {"labels": _beside(table["labels"], folder)} if "labels" in table else {}
+    files = {"data": [_resolve_path(text, folder) for text in ([data] if isinstance(data, str) else data)]}
+    labels = {"labels": _resolve_path(table["labels"], folder)} if "labels" in table else {}
     return table | (files if "data" in table else {}) | labels
 
 
-def _beside(text: str, folder: Path) -> str:
+def _resolve_path(text: str, folder: Path) -> str:
     return text if cut_of(text)[0] in (*scenes.NAMES, digits.NAME) or Path(text).is_absolute() else str(folder / text)

@@ -1,4 +1,4 @@
-"""Runs the cells of an experiment where workers are placed, a line per finished cell; after a kill it goes on."""
+"""Run the cells of an experiment in workers, with a record per finished cell; resume after a crash."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from partly.atomic_io import locked
 from partly.comparison import results
 from partly.comparison.live_view import LiveView
 from partly.comparison.plan import Cell, Experiment
-from partly.comparison.protocol import ProtocolError, check_no_leak, failed_cell, open_data, run_cell
+from partly.comparison.protocol import ProtocolError, check_no_leak, open_data, record_failure, run_cell
 from partly.data import Dataset, LabelSemantics
 from partly.distributed.progress import allow_progress, step
 from partly.errors import DataError, PartlyError, Stopped, listing
 from partly.executors import Died, Results, get_executor
 
-How = tuple[str | None, bool, LabelSemantics]  # labels, skip_bad and what files leave open, of an experiment
+How = tuple[str | None, bool, LabelSemantics]  # labels, skip_bad and label semantics of an experiment
 
 
 class Incomplete(PartlyError):
@@ -28,7 +28,7 @@ class Incomplete(PartlyError):
         super().__init__(
             f"{path}: {len(failed)} of {len(failed) + len(finished)} cells failed"
             + listing(places, len(failed), 20)
-            + "\nThe others are there. Run again to try these once more."
+            + "\nThe others finished. Run the same command to retry these."
         )
         self.records = finished
 
@@ -41,9 +41,11 @@ def run(
     on: str = "here",
     address: str | None = None,
 ) -> list[results.Record]:
-    """Run what is not there yet; returns every line of the experiment. The file is `<out>/<name>.jsonl`. A cell that
-    fails is a line with its reason, and is tried again next time; when all others are through, `Incomplete` is
-    raised. Where cells run, and how many at a time: `executors.get_executor`."""
+    """Run all cells that are not finished, and return the records of the experiment, from `<out>/<name>.jsonl`.
+
+    A failed cell is recorded with its reason and retried next time; `Incomplete` is raised when all others are
+    finished. `executors` decides where cells run, and how many at a time.
+    """
     with allow_progress(progress):
         return _run(experiment, out, get_executor(on, address, workers), progress)
 
@@ -51,61 +53,63 @@ def run(
 def _run(experiment: Experiment, out: Path, execute: Results, progress: bool) -> list[results.Record]:
     path = out / f"{experiment.name}.jsonl"
     with locked(out):
-        there = {results.key_of(line): line for line in results.read(path)}
-        failed = {results.key_of(line): line for line in results.read_failed(path)}
-        consistency = results.ConsistencyCheck(there.values())
-        results.check_protocol(there.values())
-        opened = partial(_opened, how=_how(experiment))
+        finished = {results.key_of(record): record for record in results.read(path)}
+        failed = {results.key_of(record): record for record in results.read_failed(path)}
+        consistency = results.ConsistencyCheck(finished.values())
+        results.check_protocol(finished.values())
+        opened = partial(_open_cached, how=_how(experiment))
         with step("Reading the data"):
             wanted = {_key(cell, opened(cell.data, size=cell.size)): cell for cell in experiment.cells()}
-        todo = [cell for key, cell in wanted.items() if key not in there]
+        todo = [cell for key, cell in wanted.items() if key not in finished]
         try:
-            with LiveView(len(wanted), [there[key] for key in wanted if key in there], progress) as live:
-                for line in _finished(todo, experiment, execute):
-                    key = results.key_of(line)
-                    _refuse_other_data(line, key, wanted)
-                    if "failed" in line:
-                        failed[key] = line
+            with LiveView(len(wanted), [finished[key] for key in wanted if key in finished], progress) as live:
+                for record in _run_cells(todo, experiment, execute):
+                    key = results.key_of(record)
+                    _refuse_other_data(record, key, wanted)
+                    if "failed" in record:
+                        failed[key] = record
                     else:
-                        consistency.add(line)
-                        there[key] = line
+                        consistency.add(record)
+                        finished[key] = record
                         failed.pop(key, None)
-                        live.add(line)
-                    results.append(path, line)
+                        live.add(record)
+                    results.append(path, record)
         except KeyboardInterrupt:
-            count = sum(key in there for key in wanted)
+            count = sum(key in finished for key in wanted)
             raise Stopped(f"Stopped; {count} of {len(wanted)} cells are in {path}.") from None
-        results.write_sorted(path, [*there.values(), *failed.values()])
+        results.write_sorted(path, [*finished.values(), *failed.values()])
     lost = [failed[key] for key in wanted if key in failed]
     if lost:
-        raise Incomplete(path, lost, [there[key] for key in wanted if key in there])
-    return [there[key] for key in wanted]
+        raise Incomplete(path, lost, [finished[key] for key in wanted if key in finished])
+    return [finished[key] for key in wanted]
 
 
-def _refuse_other_data(line: results.Record, key: str, wanted: dict[str, Cell]) -> None:
-    """A worker opens data and methods by itself: on another machine, or after a file has changed, they may differ."""
+def _refuse_other_data(record: results.Record, key: str, wanted: dict[str, Cell]) -> None:
+    """Refuse a record of other data or methods, which a worker may have found on another machine or after a change."""
     if key not in wanted:
         raise DataError(
-            f"{line['data']}: where {results.describe(line)} was run, the data or the file of the method are not what "
-            "they are here. Start again where they have changed meanwhile; else copy them to all machines."
+            f"{record['data']}: the worker of {results.describe(record)} read other data, or another file of "
+            "the method, than this process. Start again if they changed meanwhile; otherwise copy them to all machines."
         )
 
 
-def unlisted(experiment: Experiment) -> int:
-    """How many items there are of which a file of labels says nothing at all."""
+def count_unlabeled(experiment: Experiment) -> int:
+    """Count the items that are not in the label file."""
     how = _how(experiment)
-    return sum(len(_opened(name, how=how, size=experiment.size).unlabelled_rows) for name in experiment.data)
+    return sum(len(_open_cached(name, how=how, size=experiment.size).unlabelled_rows) for name in experiment.data)
 
 
-def _finished(todo: list[Cell], experiment: Experiment, execute: Results) -> Iterator[results.Record]:
-    """The lines of these cells as they come. Always in processes of one thread each, wherever and however many they
-    are, so that neither the number of workers nor an interruption changes a bit."""
+def _run_cells(todo: list[Cell], experiment: Experiment, execute: Results) -> Iterator[results.Record]:
+    """Yield records as cells finish.
+
+    Workers are always single-threaded processes, so that neither their number nor an interruption changes a bit.
+    """
     how = _how(experiment)
     work = partial(_work, how=how)
-    for cell, found in execute(todo, work):
-        if isinstance(found, Died):
-            found = failed_cell(cell, _opened(cell.data, how=how, size=cell.size), found.words)
-        yield found
+    for cell, result in execute(todo, work):
+        if isinstance(result, Died):
+            result = record_failure(cell, _open_cached(cell.data, how=how, size=cell.size), result.words)
+        yield result
 
 
 def _how(experiment: Experiment) -> How:
@@ -113,25 +117,25 @@ def _how(experiment: Experiment) -> How:
 
 
 def _work(cell: Cell, how: How) -> results.Record:
-    data = _opened(cell.data, how=how, size=cell.size)
+    data = _open_cached(cell.data, how=how, size=cell.size)
     try:
-        # Outside of the cell's time, as is all that is loaded on first use.
-        _blind(cell.method, json.dumps(cell.settings))
+        # Not part of the cell's time.
+        _check_no_leak_once(cell.method, json.dumps(cell.settings))
         return run_cell(cell, data)
-    except ProtocolError:  # nothing of it could be believed
+    except ProtocolError:  # no result could be trusted
         raise
     except Exception as error:
-        told = str(error) if isinstance(error, PartlyError) else f"{type(error).__name__}: {error}"
-        return failed_cell(cell, data, told)
+        reason = str(error) if isinstance(error, PartlyError) else f"{type(error).__name__}: {error}"
+        return record_failure(cell, data, reason)
 
 
 @cache
-def _blind(method: str, settings: str) -> None:
+def _check_no_leak_once(method: str, settings: str) -> None:
     check_no_leak(method, json.loads(settings))
 
 
 @cache
-def _opened(name: str, *, how: How, size: int | None) -> Dataset:
+def _open_cached(name: str, *, how: How, size: int | None) -> Dataset:
     labels, skip_bad, meaning = how
     return open_data(name, labels, skip_bad, size, meaning)
 

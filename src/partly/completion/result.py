@@ -207,7 +207,8 @@ def _describe_side(side: ZoneDecision, terms: Terms) -> str:
     if side.forced:
         return f"yes: {side.filled} entries with a probability of {side.threshold:.1%} or more, forced."
     evidence = "answers" if side.asked else "known entries"
-    separately = f"; it also holds separately for {len(side.labels)} labels" if side.labels else ""
+    labels = f"{len(side.labels)} label{'s' * (len(side.labels) > 1)}"
+    separately = f"; it also holds separately for {labels}" if side.labels else ""
     return (
         f"yes: {side.filled} entries are filled in, with a precision of at least {terms.precision:.1%} "
         f"({side.errors} of {side.known} {evidence} among them disagree{separately})."

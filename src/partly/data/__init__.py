@@ -17,15 +17,21 @@ from partly.atomic_io import PathLike
 from partly.data import formats
 from partly.data.dataset import Dataset, append_unlabelled, drop_unreadable, resize_images, split_holdout
 from partly.data.formats import hugging_face, labels_npy, ledger_db, tag_lists, train_test, wide
-from partly.data.headers import holds_values, is_long, is_tag_lists, is_tags
 from partly.data.hierarchy_table import read_hierarchy
-from partly.data.label_semantics import LabelSemantics, only_yes
+from partly.data.label_semantics import LabelSemantics, refuse_lossy_positives
 from partly.data.matching import find_positions, match_ids_loosely, refuse_unwritable, reorder_columns
 from partly.data.paths import check_file, check_suffix, format_suffix
 from partly.data.protocols import DatasetFormat, Format, LabelFormat
 from partly.data.scores import Scores, read_score_blocks, read_scores, write_scores, write_strongest
-from partly.data.splits import read_split
-from partly.data.table_view import matching_columns, view
+from partly.data.table_layout import (
+    find_columns,
+    holds_values,
+    is_long,
+    is_tag_lists,
+    is_tags,
+    read_test_rows,
+    with_id_column,
+)
 from partly.data.tables import SUFFIXES, for_spreadsheets, is_table, open_table
 from partly.errors import DataError, SettingError
 from partly.items import Absent
@@ -51,8 +57,6 @@ __all__ = [
     "write_strongest",
 ]
 
-TABLES = ("wide", "long")  # forms of a table of labels: wide, and long where the labels are sparse
-
 
 def read(
     path: PathLike | Any,
@@ -67,52 +71,49 @@ def read(
     id_column: str | None = None,
     tag_separator: str | None = None,
 ) -> Dataset:
-    """A data set: one that lies in a file as a whole (or 'scenes', which is made), a Hugging Face `Dataset`, or items
-    in a file with what is known of them in another, `labels`, matched by id; items of which it says nothing at all are
-    in `Dataset.with_unlabelled`. Of a whole one, `labels` replaces what is known, and what the file says is the truth.
-    `hierarchy`: a table with the columns child and parent; a ledger has its own. A file of labels alone gives a data
-    set that has no items.
+    """Read a data set: items with their labels from one source, or items and a label file, matched by id.
 
-    What a file of labels leaves open: `absent` ("unknown" or "no") are entries that it does not mention, `uncertain`
-    ("unknown", "yes" or "no") those of which it says that nobody is sure.
-
-    Features and labels in one table: `label_columns` names the columns that are labels. Ids of the items are in the
-    column `item` or `id`, or in the one that `id_column` names. Where neither items nor labels have ids, the rows of
-    both must be of the same items in the same order; `Dataset.notes` says so.
-
-    Pictures in files are all looked at. Bad ones are refused, in one message, or left out (`skip_bad`). They are shown
-    at the `size` that is given, else at that which a network wants. Where the labels say which items are to test on, in
-    a column `split`, these are the test part.
+    Items that the label file does not mention are in `Dataset.with_unlabelled`. If the source has labels of its own,
+    `labels` replaces them, and those of the source become the truth. If the label file has a column `split`, the rows
+    marked `test` become the test part. A label file alone gives a data set without items.
 
     Parameters
     ----------
     path : str, Path, or a Hugging Face data set
-        A file, a folder, or "scenes" or "digits", which are built in.
+        A file or folder, or a built-in data set: "scenes" or "digits".
     labels : str or Path, optional
-        A file of labels, or a ledger.
+        Label file or ledger.
     hierarchy : str or Path, optional
-        A table with the columns child and parent.
+        Table with the columns child and parent. A ledger has its own hierarchy.
     skip_bad : bool
-        Leave bad pictures out.
+        Skip unreadable image files with a warning instead of refusing them.
     size : int, optional
-        Side of the pictures.
+        Side of the decoded images in pixels. By default the network decides.
     absent : "unknown" or "no", optional
-        Entries that the labels do not mention.
+        Value of entries that the label file does not mention.
     uncertain : "unknown", "yes" or "no", optional
-        Entries of which nobody is sure.
+        Value of entries that the label file marks as uncertain.
     missing : sequence of str
-        Cells that mean unknown, beside blank, NA and ?.
+        Further cells that mean unknown, besides blank, NA and ?.
     label_columns : sequence of str
-        Columns that are labels: names, patterns such as "label_*", or a range "first..last".
+        Label columns of a table: names, patterns such as "label_*", or a range "first..last".
     id_column : str, optional
-        The column with the ids of the items.
+        Column with the ids of the items. By default `item` or `id`. If neither items nor labels have ids, rows are
+        matched by position, and `Dataset.notes` mentions it.
     tag_separator : str, optional
-        What separates the tags of a cell, where a column holds several.
+        Separator of the tags in a cell that holds several.
 
     Returns
     -------
     Dataset
-        Items and labels, and what else there is.
+        Items and labels, with the truth, test part and hierarchy where the source has them.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be read, has an unknown format, or does not match the other file.
+    SettingError
+        If `absent`, `uncertain` or `size` cannot be used.
 
     Examples
     --------
@@ -124,10 +125,10 @@ def read(
     semantics = LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator)
     if labels is None and semantics.label_columns and not hugging_face.is_object(path) and is_table(Path(path)):
         labels = path
-        _labels_form(Path(path), semantics)  # refuses columns that are not there
-    data = _opened(path, labels, semantics)
+        _detect_label_format(Path(path), semantics)  # refuses columns that do not exist
+    data = _read_items(path, labels, semantics)
     if labels is not None:
-        data = _labelled(data, path, labels, semantics)
+        data = _attach_labels(data, path, labels, semantics)
     data = drop_unreadable(data, path, skip_bad)
     if size is not None:
         data = resize_images(data, size)
@@ -136,119 +137,122 @@ def read(
     return data if hierarchy is None else replace(data, hierarchy=read_hierarchy(hierarchy))
 
 
-def _opened(path: PathLike | Any, labels: PathLike | None, semantics: LabelSemantics) -> Dataset:
-    """Items, with what is known of them where that lies with them."""
+def _read_items(path: PathLike | Any, labels: PathLike | None, semantics: LabelSemantics) -> Dataset:
+    """Read items, with their labels where the source holds both."""
     if hugging_face.is_object(path):
         return hugging_face.of_object(path, semantics)
-    whole = formats.of(Path(path), "dataset")
-    if whole is not None:
-        data = whole.read(Path(path), semantics)
+    dataset_format = formats.of(Path(path), "dataset")
+    if dataset_format is not None:
+        data = dataset_format.read(Path(path), semantics)
         return data if labels is None else replace(data, truth=data.labels)
-    found = formats.of(Path(path), "items")
-    if found is None and labels is None and formats.of(Path(path), "labels") is not None:
-        known = read_labels(path, **vars(semantics))
-        return Dataset(Absent("features", (0,), len(known)), known)
-    if found is None:
-        check_file(path, formats.readable("items"))  # says what is wrong with it
-        raise DataError(f"{path}: no format knows what items are in it.")
-    return found.read(Path(path), semantics)
+    item_format = formats.of(Path(path), "items")
+    if item_format is not None:
+        return item_format.read(Path(path), semantics)
+    if labels is None and formats.of(Path(path), "labels") is not None:
+        observed = read_labels(path, **vars(semantics))
+        return Dataset(Absent("features", (0,), len(observed)), observed)
+    check_file(path, formats.readable("items"))  # raises the more specific error
+    raise DataError(f"{path}: no format recognizes items in this file.")
 
 
-def _labelled(data: Dataset, path: PathLike, labels: PathLike, semantics: LabelSemantics) -> Dataset:
-    """The items of which the labels speak, with these labels; all others beside them, as `wider`."""
-    known = read_labels(labels, **vars(semantics))
-    note = _by_position(data, known, path, labels, semantics)
+def _attach_labels(data: Dataset, path: PathLike, labels: PathLike, semantics: LabelSemantics) -> Dataset:
+    """Attach the labels of a file; items that it does not mention go to `with_unlabelled`."""
+    observed = read_labels(labels, **vars(semantics))
+    notes = _check_matching(data, observed, path, labels, semantics)
     if data.truth is not None:
-        known = reorder_columns(known, data.truth.names, str(labels))
-    known = match_ids_loosely(known, data.labels.ids)
-    listed = find_positions(known.ids, data.labels.ids, path, "item")
+        observed = reorder_columns(observed, data.truth.names, str(labels))
+    observed = match_ids_loosely(observed, data.labels.ids)
+    listed = find_positions(observed.ids, data.labels.ids, path, "item")
     rest = np.setdiff1d(np.arange(len(data.labels)), listed)
-    more = append_unlabelled(known, map(data.labels.id_at, rest.tolist())) if len(rest) else known
-    whole = replace(data[np.concatenate([listed, rest])], labels=more)
-    to_test = read_split(Path(labels)) if data.test is None and not ledger_db.recognizes(Path(labels)) else None
-    if to_test is not None and not to_test.any():
-        to_test = None  # nothing is set aside to test on
-    train = np.arange(len(listed)) if to_test is None else np.flatnonzero(~to_test)
-    test = data.test if to_test is None else whole[np.flatnonzero(to_test)]
-    with_unlabelled = whole[np.concatenate([train, np.arange(len(listed), len(whole.labels))])] if len(rest) else None
-    return replace(
-        whole[train],
-        test=test,
-        with_unlabelled=with_unlabelled,
-        notes=(*data.notes, *note, *_called_alike(data, known)),
-    )
+    extended = append_unlabelled(observed, map(data.labels.id_at, rest.tolist())) if len(rest) else observed
+    every = replace(data[np.concatenate([listed, rest])], labels=extended)
+    test_rows = read_test_rows(Path(labels)) if data.test is None and not ledger_db.recognizes(Path(labels)) else None
+    if test_rows is not None and not test_rows.any():
+        test_rows = None
+    train = np.arange(len(listed)) if test_rows is None else np.flatnonzero(~test_rows)
+    test = data.test if test_rows is None else every[np.flatnonzero(test_rows)]
+    unlabelled = np.arange(len(listed), len(every.labels))
+    with_unlabelled = every[np.concatenate([train, unlabelled])] if len(rest) else None
+    notes = (*data.notes, *notes, *_warn_of_label_features(data, observed))
+    return replace(every[train], test=test, with_unlabelled=with_unlabelled, notes=notes)
 
 
-def _called_alike(data: Dataset, known: Labels) -> tuple[str, ...]:
-    """Warn of features that may be the labels themselves."""
+def _warn_of_label_features(data: Dataset, labels: Labels) -> tuple[str, ...]:
+    """Warn of features with the name of a label: they may leak it."""
     names = getattr(data.items, "column_names", data.items.names)
-    alike = [name for name in names or () if name in known.names]
-    if not alike:
+    suspects = [name for name in names or () if name in labels.names]
+    if not suspects:
         return ()
-    told = ", ".join(alike[:5]) + (", ..." if len(alike) > 5 else "")
+    shortened = ", ".join(suspects[:5]) + (", ..." if len(suspects) > 5 else "")
     return (
-        f"Warning: {len(alike)} features have the name of a label ({told}). If they are the labels, leave them out: "
-        f"--label-columns {','.join(alike[:2])} (label_columns=).",
+        f"Warning: {len(suspects)} features have the name of a label ({shortened}). If they are the labels, leave them "
+        f"out: --label-columns {','.join(suspects[:2])} (label_columns=).",
     )
 
 
-def _by_position(
-    data: Dataset, known: Labels, path: PathLike, labels: PathLike, semantics: LabelSemantics
+def _check_matching(
+    data: Dataset, observed: Labels, path: PathLike, labels: PathLike, semantics: LabelSemantics
 ) -> tuple[str, ...]:
-    """Say that rows are matched by position, where neither items nor labels have ids; refuse what may be wrong."""
+    """Return a note if rows are matched by position, because neither side has ids; refuse doubtful cases."""
     file = Path(labels)
-    form = None if ledger_db.recognizes(file) else _labels_form(file, semantics)
+    form = None if ledger_db.recognizes(file) else _detect_label_format(file, semantics)
     positional = form is labels_npy.FORMAT or (
-        form in (wide.FORMAT, tag_lists.FORMAT) and view(open_table(file), semantics.id_column).by_position
+        form in (wide.FORMAT, tag_lists.FORMAT) and with_id_column(open_table(file), semantics.id_column).by_position
     )
     if not positional or str(path) == str(labels):
         return ()
     if data.labels.given_ids is not None:
         raise DataError(
-            f"{labels}: holds no ids of items, and the items of {path} have some ({data.labels.id_at(0)!r}, ...). Name "
+            f"{labels}: has no item ids, but the items of {path} have some ({data.labels.id_at(0)!r}, ...). Name "
             "the column that holds them: --id-column NAME (id_column=); or add a column 'item'."
         )
-    if len(known) != len(data.labels):
+    if len(observed) != len(data.labels):
         raise DataError(
-            f"{labels}: has {len(known)} rows and {path} {len(data.labels)}. Neither has ids, so rows are matched by "
-            "position, and there must be equally many. Add a column 'item' with ids to both."
+            f"{labels}: has {len(observed)} rows, but {path} has {len(data.labels)}. Neither has ids, so rows are "
+            "matched by position and their numbers must agree. Add a column 'item' with ids to both."
         )
-    return (f"Neither {path} nor {labels} has ids: their {len(known):,} rows are matched by position.",)
+    return (f"Neither {path} nor {labels} has ids: their {len(observed):,} rows are matched by position.",)
 
 
 def read_items(path: PathLike, labels: Sequence[str], skip_bad: bool, semantics: LabelSemantics) -> Dataset:
-    """Items of which no label is asked for: columns of a table that are called like `labels`, or that the caller names,
-    are left out, where they are there."""
+    """Read items for prediction; columns named like `labels`, or named by the caller as labels, are left out."""
     if not ledger_db.recognizes(Path(path)) and is_table(Path(path)) and Path(path).is_file():
         header = open_table(Path(path)).header
-        named = matching_columns(header, semantics.label_columns)
+        named = find_columns(header, semantics.label_columns)
         semantics = replace(semantics, label_columns=(*named, *(name for name in labels if name in header)))
     else:
         semantics = replace(semantics, label_columns=())
-    return drop_unreadable(_opened(path, None, semantics), path, skip_bad)
+    return drop_unreadable(_read_items(path, None, semantics), path, skip_bad)
 
 
 def is_whole(path: PathLike, label_columns: Iterable[str] = ()) -> bool:
-    """Whether this is a data set by itself, to which no file of labels need be given: one table is, where the caller
-    names the columns that are labels."""
+    """Return whether a source holds items and labels: a data set, or a table whose label columns are named."""
     return formats.of(Path(path), "dataset") is not None or (bool(tuple(label_columns)) and is_table(Path(path)))
 
 
 def write(data: Dataset | Labels, path: PathLike, *, form: str | None = None, absent: str | None = None) -> None:
-    """Labels, as `write_labels` does. Of a data set, where it has a test part, all of it to an `.npz`; else items and
-    labels to a format that holds both (`.arff`, `.svm`, form="hugging-face"); else its items, as features, to `.npy`,
-    `.npz` or a table: what is known of them goes to a file of its own then.
+    """Write labels or a data set to a file, completely or not at all.
+
+    A data set with a test part goes to an `.npz` file. One without goes to a format that holds items and labels
+    (`.arff`, `.svm`, form="hugging-face"); to `.npy`, `.npz` or a table, only its features are written.
 
     Parameters
     ----------
     data : Dataset or Labels
-        What is written.
+        Data to write.
     path : str or Path
-        The ending says the format.
+        Target. Its ending selects the format.
     form : str, optional
-        The format, where the ending does not.
+        Name of the format, where the ending is ambiguous.
     absent : "unknown" or "no", optional
-        What silence is to mean, in formats that only list what is there.
+        Meaning of entries that the file does not list, for formats that list positives only.
+
+    Raises
+    ------
+    DataError
+        If the format cannot hold the data.
+    SettingError
+        If there is no such format, or it cannot be written.
 
     Examples
     --------
@@ -265,22 +269,25 @@ def write(data: Dataset | Labels, path: PathLike, *, form: str | None = None, ab
     if isinstance(data, Labels):
         write_labels(data, path, form=form, absent=absent)
         return
-    one: Format = _written_form(data, path) if form is None else formats.by_name(form, "dataset", "items", "labels")
-    if isinstance(one, LabelFormat):
+    target: Format = (
+        _choose_dataset_format(data, path) if form is None else formats.by_name(form, "dataset", "items", "labels")
+    )
+    if isinstance(target, LabelFormat):
         write_labels(data.labels, path, form=form, absent=absent)
         return
-    if data.test is not None and one is not train_test.FORMAT:
-        raise DataError(f"{path}: has no place for a test part. Write one part at a time, or both to an .npz.")
-    if one.positives_only:
-        only_yes(data.labels, absent, path)
-    if one.write is None:
-        raise _not_written(form, path)
-    one.write(data, path)
+    if data.test is not None and target is not train_test.FORMAT:
+        raise DataError(f"{path}: this format cannot hold a test part. Write each part to a file, or both to an .npz.")
+    if target.positives_only:
+        refuse_lossy_positives(data.labels, absent, path)
+    if target.write is None:
+        raise _read_only_error(form, path)
+    target.write(data, path)
 
 
-def _written_form(data: Dataset, path: Path) -> DatasetFormat:
-    both = format_suffix(path) in formats.suffixes("dataset") and format_suffix(path) not in formats.suffixes("items")
-    return formats.by_suffix(path, "dataset" if data.test is not None or both else "items")
+def _choose_dataset_format(data: Dataset, path: Path) -> DatasetFormat:
+    suffix = format_suffix(path)
+    holds_both = suffix in formats.suffixes("dataset") and suffix not in formats.suffixes("items")
+    return formats.by_suffix(path, "dataset" if data.test is not None or holds_both else "items")
 
 
 def read_labels(
@@ -295,24 +302,28 @@ def read_labels(
     id_column: str | None = None,
     tag_separator: str | None = None,
 ) -> Labels:
-    """Labels from a file or folder, also one that holds items with them. `names` fixes which labels there are, and
-    their order; others in the file are refused. The rest is as for `read`.
+    """Read labels from a file or folder, also from one that holds items as well.
 
     Parameters
     ----------
     path : str or Path
         A file, a folder or a ledger.
     form : str, optional
-        The format, where it cannot be found out.
+        Name of the format, where it cannot be recognized.
     names : sequence of str, optional
-        Which labels there are.
+        The labels and their order. Other labels in the file are refused.
     absent, uncertain, missing, label_columns, id_column, tag_separator
-        As for `read`.
+        As in `read`.
 
     Returns
     -------
     Labels
-        What is known.
+        Observed labels.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read or its format is not recognized.
 
     Examples
     --------
@@ -324,56 +335,59 @@ def read_labels(
     path = Path(path)
     semantics = LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator)
     names = None if names is None else check_names(names)
-    known = formats.readable("labels", "dataset")
+    suffixes = formats.readable("labels", "dataset")
     if form is not None:
-        named = formats.by_name(form, "labels", "dataset")
-        if named.suffixes and named is not ledger_db.FORMAT:
-            check_file(path, formats.readable_by(named))
-        one: Format | None = named
+        source: Format | None = formats.by_name(form, "labels", "dataset")
+        assert source is not None
+        if source.suffixes and source is not ledger_db.FORMAT:
+            check_file(path, formats.readable_by(source))
     else:
-        if not path.is_dir() and not ledger_db.recognizes(path):  # a server's is no file
-            check_file(path, known)
-        one = _labels_form(path, semantics)
-        if one is None:
-            check_file(path, known)  # a folder that is none of ours
-            raise DataError(f"{path}: no format knows what labels are in it. {_there()}")
-    assert one is not None
-    if isinstance(one, LabelFormat):
-        return one.read(path, names, semantics)
-    labels = one.read(path, semantics).labels
-    return labels if names is None else semantics.filled(reorder_columns(labels, names, str(path)), path)
+        if not path.is_dir() and not ledger_db.recognizes(path):  # a ledger on a server is no file
+            check_file(path, suffixes)
+        source = _detect_label_format(path, semantics)
+        if source is None:
+            check_file(path, suffixes)  # raises for a folder
+            raise DataError(f"{path}: no format recognizes labels in this file. {_list_writable()}")
+    if isinstance(source, LabelFormat):
+        return source.read(path, names, semantics)
+    labels = source.read(path, semantics).labels
+    return labels if names is None else semantics.fill_absent(reorder_columns(labels, names, str(path)), path)
 
 
-def _labels_form(path: Path, semantics: LabelSemantics) -> Format | None:
-    """The format of a file of labels; that of a table may depend on what the caller says of its columns."""
+def _detect_label_format(path: Path, semantics: LabelSemantics) -> Format | None:
+    """Return the format of a label file; for tables it depends on what the caller says about columns."""
     if ledger_db.recognizes(path) or not (is_table(path) and path.is_file()):
         return formats.of(path, "labels") or formats.of(path, "dataset")
     if semantics.label_columns:
-        table = view(open_table(path), semantics.id_column)
-        chosen = matching_columns(table.header, semantics.label_columns, table.place(-1))
+        table = with_id_column(open_table(path), semantics.id_column)
+        chosen = find_columns(table.header, semantics.label_columns, table.place(-1))
         return tag_lists.FORMAT if len(chosen) == 1 and not holds_values(table, chosen[0]) else wide.FORMAT
     if semantics.id_column is None:
         return formats.of(path, "labels") or formats.of(path, "dataset")
-    table = view(open_table(path), semantics.id_column)
-    forms = {"long": is_long(table.header), "tags": is_tags(table), "tag-lists": is_tag_lists(table), "wide": True}
-    return formats.by_name(next(name for name, fits in forms.items() if fits), "labels")
+    table = with_id_column(open_table(path), semantics.id_column)
+    layouts = {"long": is_long(table.header), "tags": is_tags(table), "tag-lists": is_tag_lists(table), "wide": True}
+    return formats.by_name(next(name for name, fits in layouts.items() if fits), "labels")
 
 
 def write_labels(labels: Labels, path: PathLike, *, form: str | None = None, absent: str | None = None) -> None:
-    """Labels to a file, whole or not at all. `form` is one of the formats; without it the suffix decides, a table is
-    wide, or long where the labels are sparse. A format that lists what is there and nothing else refuses labels
-    that it would make ambiguous, unless the caller says what `absent` is to mean.
+    """Write labels to a file, completely or not at all.
 
     Parameters
     ----------
     labels : Labels
-        What is written.
+        Labels to write.
     path : str or Path
-        Where to.
+        Target.
     form : str, optional
-        One of the formats.
+        Name of the format. By default the ending decides; a table is wide, or long where the labels are sparse.
     absent : "unknown" or "no", optional
-        What silence is to mean.
+        Meaning of entries that the file does not list. Formats that list positives only refuse labels that would
+        become ambiguous, unless this is given.
+
+    Raises
+    ------
+    DataError
+        If the format cannot hold the labels, or the ending is ambiguous.
 
     Examples
     --------
@@ -386,35 +400,34 @@ def write_labels(labels: Labels, path: PathLike, *, form: str | None = None, abs
     "1","1"
     """
     path = Path(path)
-    LabelSemantics(absent)
-    one = formats.by_name(form or _label_form(labels, path), "labels")
-    if one.suffixes:
-        check_suffix(path, one.suffixes)
-    if one.write is None:
-        raise _not_written(form, path)
+    LabelSemantics(absent)  # refuses other words
+    target = formats.by_name(form or _choose_label_format(labels, path), "labels")
+    if target.suffixes:
+        check_suffix(path, target.suffixes)
+    if target.write is None:
+        raise _read_only_error(form, path)
     refuse_unwritable(labels.ids, labels.names, path)
-    if one.positives_only:
-        only_yes(labels, absent, path)
-    one.write(labels, path)
+    if target.positives_only:
+        refuse_lossy_positives(labels, absent, path)
+    target.write(labels, path)
 
 
-def _label_form(labels: Labels, path: Path) -> str:
-    """By the suffix. `.json` and `.txt` are those of several, and of a folder nothing is known: they must be named."""
+def _choose_label_format(labels: Labels, path: Path) -> str:
+    """Choose by the ending; several formats share `.json` and `.txt`, and a folder has none, so they must be named."""
     suffix = check_suffix(path, formats.suffixes("labels")) if path.suffix else ""
     if format_suffix(path) in SUFFIXES:
-        return TABLES[labels.sparse]
-    there = {name: one for name, one in formats.formats("labels").items() if one.write is not None}
-    of = [name for name, one in there.items() if suffix in (one.suffixes or ("",))]
-    if len(of) != 1 or not suffix:
-        raise DataError(f"{path}: say in which form: {' or '.join(of)} (form=, --form).")
-    return of[0]
+        return "long" if labels.sparse else "wide"
+    writable = {name: form for name, form in formats.formats("labels").items() if form.write is not None}
+    names = [name for name, form in writable.items() if suffix in (form.suffixes or ("",))]
+    if len(names) != 1 or not suffix:
+        raise DataError(f"{path}: several formats have this ending. Choose one: {' or '.join(names)} (form=, --form).")
+    return names[0]
 
 
-def _not_written(form: str | None, path: Path) -> SettingError:
-    return SettingError(f"{path}: form = {form!r} is only read. {_there()}")
+def _read_only_error(form: str | None, path: Path) -> SettingError:
+    return SettingError(f"{path}: form = {form!r} can be read but not written. {_list_writable()}")
 
 
-def _there() -> str:
-    both: dict[str, Format] = {**formats.formats("labels"), **formats.formats("dataset")}
-    names = [name for name, one in both.items() if one.write is not None]
-    return f"Available: {', '.join(names)}."
+def _list_writable() -> str:
+    every: dict[str, Format] = {**formats.formats("labels"), **formats.formats("dataset")}
+    return f"Available: {', '.join(name for name, form in every.items() if form.write is not None)}."

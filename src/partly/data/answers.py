@@ -1,7 +1,7 @@
-"""Questions for people, and their answers: a row per entry, with the columns item, label, score and answer.
+"""Question files and their answers: one row per entry, with the columns item, label, score and answer.
 
-The file that is written is the one that comes back, with 1 (yes), 0 (no), `cannot tell` or nothing in the column
-`answer`: who cannot tell was asked and has said so; what is blank nobody has looked at.
+The written file comes back with 1 (yes), 0 (no), `cannot tell` or nothing in the column `answer`. Blank means that the
+question was not answered.
 """
 
 from __future__ import annotations
@@ -34,34 +34,33 @@ from partly.labels import Labels
 from partly.labels.hierarchy import Hierarchy
 
 COLUMNS = ("item", "label", "answer")
-CANNOT_TELL = "cannot tell"  # as the ledger and the pages say it
+CANNOT_TELL = "cannot tell"  # same spelling as in the ledger and on the pages
 Positions = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What people said: rows and columns [n] of the labels they were asked about, and z [n] (+1 yes, -1 no); and how
-    often they could not tell."""
+    """Answers z [n] (+1 yes, -1 no) at rows and columns [n], and the number of `cannot tell`."""
 
     rows: Positions
     columns: Positions
     z: npt.NDArray[np.int8]
     unsure: int = 0
 
-    def told(self, labels: Labels) -> Labels:
-        """These labels, and the answers."""
+    def apply_to(self, labels: Labels) -> Labels:
+        """Return the labels with the answers added."""
         return labels.with_entries(self.rows, self.columns, self.z)
 
 
 def write_questions(
     path: PathLike, labels: Labels, rows: Positions, columns: Positions, scores: Mapping[str, npt.NDArray[Any]]
 ) -> None:
-    """Questions about these entries, in this order, with an empty column for the answers."""
+    """Write questions about these entries, in this order, with an empty column for the answers."""
     path = Path(path)
     check_suffix(path, SUFFIXES)
-    items, words = [labels.id_at(i) for i in rows.tolist()], [labels.names[j] for j in columns]
-    refuse_unwritable(items, words, path)
-    table: dict[str, Any] = {"item": pa.array(items, pa.string()), "label": pa.array(words, pa.string())}
+    items, names = [labels.id_at(i) for i in rows.tolist()], [labels.names[j] for j in columns]
+    refuse_unwritable(items, names, path)
+    table: dict[str, Any] = {"item": pa.array(items, pa.string()), "label": pa.array(names, pa.string())}
     table |= {name: pa.array(np.asarray(part, np.float64)) for name, part in scores.items()}
     table["answer"] = pa.nulls(len(items), pa.int8())
     batch = pa.record_batch(table)
@@ -74,59 +73,58 @@ def read_answers(
     hierarchy: Hierarchy | None = None,
     asked: tuple[Positions, Positions] | None = None,
 ) -> Answers:
-    """The answers in a file, to questions about these labels; what nobody answered or could tell is left out.
+    """Read the yes and no answers to questions about these labels.
 
-    Refused, with the lines: items and labels that are not there, other values, an entry that is both yes and no, what
-    contradicts the labels or the hierarchy, and what is not among the entries `asked`.
+    Refused, with their lines: unknown items, labels and values; entries answered both yes and no; answers that
+    contradict the labels or the hierarchy; and answers to questions that are not among `asked`.
     """
-    table = _opened(path)
+    table = _open(path)
     item, label, z = _cells(table)
     rows, columns = _rows(table, item, labels, asked), _positions(table, 1, label, labels.names)
-    said = np.flatnonzero((z == 1) | (z == -1))  # lines with a yes or a no
-    given = Answers(rows[said], columns[said], z[said])
-    flat = given.rows * labels.shape[1] + given.columns
+    lines = np.flatnonzero((z == 1) | (z == -1))  # lines with a yes or a no
+    answers = Answers(rows[lines], columns[lines], z[lines])
+    flat = answers.rows * labels.shape[1] + answers.columns
     if asked is not None:
-        strange = said[~np.isin(flat, asked[0] * labels.shape[1] + asked[1])]
-        faults = Faults(table, "answers to what was not asked this time")
-        faults.add(strange, (f"{item[i]!r}, {label[i]!r}" for i in strange))
+        unasked = lines[~np.isin(flat, asked[0] * labels.shape[1] + asked[1])]
+        faults = Faults(table, "answers to questions that were not asked this time")
+        faults.add(unasked, (f"{item[i]!r}, {label[i]!r}" for i in unasked))
         faults.refuse("Is this the file of another round? Leave these lines out.")
-    _refuse_both(table, said, flat, given.z)
+    _refuse_conflicts(table, lines, flat, answers.z)
     first = np.unique(flat, return_index=True)[1]  # the same answer twice is one
     unsure = int((z == UNCERTAIN).sum())
-    said, given = said[first], Answers(given.rows[first], given.columns[first], given.z[first], unsure)
-    _refuse_contradictions(table, said, given, labels, hierarchy)
-    return given
+    lines, answers = lines[first], Answers(answers.rows[first], answers.columns[first], answers.z[first], unsure)
+    _refuse_contradictions(table, lines, answers, labels, hierarchy)
+    return answers
 
 
 def read_statements(path: PathLike) -> tuple[list[str], list[str], list[int | None]]:
-    """Items, labels and answers (1 yes, 0 no, None cannot tell) of a file as they stand there, for who has no labels to
-    compare with."""
-    item, label, z = _cells(_opened(path))
-    said = np.flatnonzero(z).tolist()
+    """Read items, labels and answers (1 yes, 0 no, None cannot tell) without checking them against labels."""
+    item, label, z = _cells(_open(path))
+    answered = np.flatnonzero(z).tolist()
     return (
-        [item[i] for i in said],
-        [label[i] for i in said],
-        [None if z[i] == UNCERTAIN else int(z[i] == 1) for i in said],
+        [item[i] for i in answered],
+        [label[i] for i in answered],
+        [None if z[i] == UNCERTAIN else int(z[i] == 1) for i in answered],
     )
 
 
-def _opened(path: PathLike) -> Table:
+def _open(path: PathLike) -> Table:
     table = open_table(check_file(path, SUFFIXES))
     missing = [name for name in COLUMNS if name not in table.header]
     if missing:
         raise DataError(
-            f"{table.place(-1)}: a file of answers has the columns {', '.join(COLUMNS)}; "
-            f"{', '.join(missing)} is not there, but {', '.join(table.header)}."
+            f"{table.place(-1)}: a file of answers needs the columns {', '.join(COLUMNS)}; "
+            f"missing: {', '.join(missing)}; found: {', '.join(table.header)}."
         )
     return table
 
 
 def _cells(table: Table) -> tuple[list[str], list[str], npt.NDArray[np.int8]]:
-    """Item, label and answer of every line: +1, -1, UNSURE where somebody could not tell, 0 where it is blank."""
+    """Return item, label and answer of every line: +1, -1, UNCERTAIN for `cannot tell`, 0 for blank."""
     items: list[str] = []
     labels: list[str] = []
     answers = [np.empty(0, np.int8)]
-    wrong = Faults(table, f"answers that are not 1 or yes, 0 or no, {CANNOT_TELL!r} or blank (nobody said)")
+    wrong = Faults(table, f"answers that are not 1 or yes, 0 or no, {CANNOT_TELL!r} or blank (not answered)")
     for batch in table.batches(COLUMNS):
         item, label, answer = batch.columns
         z = parse_ternary(answer, unsure=lambda cell: cell == CANNOT_TELL)
@@ -135,60 +133,60 @@ def _cells(table: Table) -> tuple[list[str], list[str], npt.NDArray[np.int8]]:
         items += text_column(item, COLUMNS[0], table.path).to_pylist()
         labels += text_column(label, COLUMNS[1], table.path).to_pylist()
         answers.append(z)
-    wrong.refuse("Leave blank what nobody knows.")
+    wrong.refuse("Leave unanswered questions blank.")
     return items, labels, np.concatenate(answers)
 
 
 def _rows(table: Table, items: list[str], labels: Labels, asked: tuple[Positions, Positions] | None) -> Positions:
-    """Where each item stands. Those that were asked about are tried first: of a million others no id need be made."""
-    near = {labels.id_at(row): row for row in (() if asked is None else np.unique(asked[0]).tolist())}
-    if all(item in near for item in items):
-        return np.array([near[item] for item in items], np.int64)
+    """Return the position of each item; tries the items of the questions first, to avoid building all ids."""
+    asked_rows = {labels.id_at(row): row for row in (() if asked is None else np.unique(asked[0]).tolist())}
+    if all(item in asked_rows for item in items):
+        return np.array([asked_rows[item] for item in items], np.int64)
     return _positions(table, 0, items, labels.ids)
 
 
-def _positions(table: Table, column: int, words: list[str], known: Sequence[str]) -> Positions:
-    """Where each word stands among those that are known."""
-    at = {word: i for i, word in enumerate(known)}
-    found = np.array([at.get(word, -1) for word in words], np.int64)
-    lost = np.flatnonzero(found < 0)
+def _positions(table: Table, column: int, names: list[str], known: Sequence[str]) -> Positions:
+    """Return the position of each name among the known ones."""
+    index = {name: i for i, name in enumerate(known)}
+    positions = np.array([index.get(name, -1) for name in names], np.int64)
+    unknown = np.flatnonzero(positions < 0)
     faults = Faults(table, f"{COLUMNS[column]}s that are not among the {len(known)} of the data")
-    faults.add(lost, (repr(words[i]) + did_you_mean(words[i], known[:1000]) for i in lost))
-    faults.refuse("Give back the file that was written, with answers and otherwise unchanged.")
-    return found
+    faults.add(unknown, (repr(names[i]) + did_you_mean(names[i], known[:1000]) for i in unknown))
+    faults.refuse("Return the question file with answers and without other changes.")
+    return positions
 
 
-def _refuse_both(table: Table, said: Positions, flat: Positions, z: npt.NDArray[np.int8]) -> None:
-    """An entry that is answered twice, and not alike."""
+def _refuse_conflicts(table: Table, lines: Positions, flat: Positions, z: npt.NDArray[np.int8]) -> None:
+    """Refuse entries that are answered both yes and no."""
     order = np.argsort(flat, kind="stable")
     before, after = order[:-1], order[1:]
     clash = (flat[before] == flat[after]) & (z[before] != z[after])
     faults = Faults(table, "entries that are answered both yes and no")
     places = (
-        f"{_word(z[j])}, but {_word(z[i])} in {table.place(int(said[i]))}"
+        f"{_word(z[j])}, but {_word(z[i])} in {table.place(int(lines[i]))}"
         for i, j in zip(before[clash], after[clash], strict=True)
     )
-    faults.add(said[after[clash]], places)
+    faults.add(lines[after[clash]], places)
     faults.refuse("Keep one of the two, or leave both blank.")
 
 
 def _refuse_contradictions(
-    table: Table, said: Positions, given: Answers, labels: Labels, hierarchy: Hierarchy | None
+    table: Table, lines: Positions, answers: Answers, labels: Labels, hierarchy: Hierarchy | None
 ) -> None:
-    """Answers against what is known, and against the hierarchy: a yes below a no."""
-    n, names = np.arange(len(said)), labels.names
-    known = labels.rows(given.rows)[n, given.columns]
-    other = np.flatnonzero((known != 0) & (known != given.z))
+    """Refuse answers that contradict known labels or the hierarchy."""
+    n, names = np.arange(len(lines)), labels.names
+    known = labels.rows(answers.rows)[n, answers.columns]
+    other = np.flatnonzero((known != 0) & (known != answers.z))
     faults = Faults(table, "answers that contradict what is known already")
-    faults.add(said[other], (f"{_word(given.z[i])}, but known to be {_word(known[i])}" for i in other))
+    faults.add(lines[other], (f"{_word(answers.z[i])}, but known to be {_word(known[i])}" for i in other))
     faults.refuse("Leave these lines out, or correct the labels.")
-    z = given.told(labels).rows(given.rows)
+    z = answers.apply_to(labels).rows(answers.rows)
     faults = Faults(table, "answers that contradict the hierarchy, a yes below a no")
     for child, parent in hierarchy.lines(names) if hierarchy else ():
-        below = (given.columns == child) & (given.z == 1) & (z[:, parent] == -1)
-        above = (given.columns == parent) & (given.z == -1) & (z[:, child] == 1)
+        below = (answers.columns == child) & (answers.z == 1) & (z[:, parent] == -1)
+        above = (answers.columns == parent) & (answers.z == -1) & (z[:, child] == 1)
         wrong = np.flatnonzero(below | above)
-        faults.add(said[wrong], [f"{names[child]!r} is yes and {names[parent]!r} is no"] * len(wrong))
+        faults.add(lines[wrong], [f"{names[child]!r} is yes and {names[parent]!r} is no"] * len(wrong))
     faults.refuse("Correct one of the two.")
 
 

@@ -1,4 +1,4 @@
-"""Text files as they are or packed, `.gz` and `.zst`: Arrow packs and unpacks both, so no further library is needed."""
+"""Text files, optionally compressed as `.gz` or `.zst` (by Arrow, so no further library is needed)."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ import pyarrow as pa
 
 from partly.atomic_io import atomic_output
 from partly.budget import Budget
-from partly.data.paths import PACKED, TEXT
+from partly.data.paths import CODECS, COMPRESSIBLE
 
 
 def codec_of(path: Path) -> str | None:
-    """How a file is packed, by its name; only text is."""
-    bare = Path(path.stem).suffix.lower()
-    return PACKED.get(path.suffix.lower()) if bare in TEXT else None
+    """Return the compression of a text file by its name; None without compression."""
+    inner = Path(path.stem).suffix.lower()
+    return CODECS.get(path.suffix.lower()) if inner in COMPRESSIBLE else None
 
 
 def open_decompressed(path: Path, codec: str | None = None) -> BinaryIO:
-    """The bytes of a file as they were before it was packed; refused where they are far more than it holds."""
+    """Open a file for reading, decompressed; refuse it while reading if it expands too much."""
     codec = codec or codec_of(path)
     if codec is None:
         return path.open("rb")
-    # What a raw stream gives may be short; behind a buffer it is read as a file is, line by line too.
-    return io.BufferedReader(_Raw(pa.CompressedInputStream(path.open("rb"), codec), Budget(path)), 1 << 20)
+    # A raw stream may return less than requested; the buffer makes it behave like a file.
+    return io.BufferedReader(_BudgetedStream(pa.CompressedInputStream(path.open("rb"), codec), Budget(path)), 1 << 20)
 
 
-class _Raw(io.RawIOBase):
-    """Arrow's stream as one of Python's own, whose errors are those of a file."""
+class _BudgetedStream(io.RawIOBase):
+    """Arrow's stream as a Python stream that raises OSError and counts its bytes."""
 
     def __init__(self, stream: Any, budget: Budget) -> None:
         self._stream, self._budget = stream, budget
@@ -55,18 +55,18 @@ class _Raw(io.RawIOBase):
 
 @contextmanager
 def open_compressed(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, packed where its name says so; whole, or not at all."""
+    """Open a file for writing, compressed if its name says so; written completely or not at all."""
     codec = codec_of(path)
     with atomic_output(path) as file:
         if codec is None:
             yield file
             return
-        with pa.CompressedOutputStream(_Kept(file), codec) as stream:
+        with pa.CompressedOutputStream(_UnclosedFile(file), codec) as stream:
             yield stream
 
 
-class _Kept(io.RawIOBase):
-    """A file that stays open when the stream around it is closed: it has yet to reach the disk."""
+class _UnclosedFile(io.RawIOBase):
+    """A file that stays open when the stream around it is closed, so that it can still be synced."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

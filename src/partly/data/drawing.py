@@ -1,7 +1,7 @@
-"""How the objects and grounds of `scenes` look: outlines and textures as formulas, for many pictures at once.
+"""Outlines and textures of the objects and grounds of `scenes`, as formulas for many images at once.
 
-An object lives in a square of u, v from -1 to 1 (v points down). It is drawn in layers, each a colour and a
-field that is positive inside, so that edges come out smooth at any size.
+An object lies in the square of u, v from -1 to 1 (v points down). It is drawn in layers: each has a color and a field
+that is positive inside, so that edges are smooth at any size.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def petals(u: Field, v: Field, radius: float, swing: float, count: int) -> Field
 
 
 def convex(u: Field, v: Field, *corners: tuple[float, float]) -> Field:
-    """A convex outline, its corners clockwise."""
+    """Return the field of a convex outline with clockwise corners."""
     sides = []
     for (x0, y0), (x1, y1) in zip(corners, corners[1:] + corners[:1], strict=True):
         sides.append(((v - y0) * (x1 - x0) - (u - x0) * (y1 - y0)) / np.hypot(x1 - x0, y1 - y0))
@@ -74,20 +74,20 @@ SHAPES: dict[str, Shape] = {shape.__name__: shape for shape in (tree, flower, bo
 
 
 def handwriting(image: Field, u: Field, v: Field) -> Field:
-    """Coverage by the strokes of digits. image: [M, 8, 8] in 0..1; u, v and the result: [M, P, P]."""
+    """Return the coverage by strokes of digits. image: [M, 8, 8] in 0..1; u, v and the result: [M, P, P]."""
     padded = np.pad(image, ((0, 0), (1, 1), (1, 1)))
     x, y = (np.clip((t + 1) * 4 + 0.5, 0, 8.999) for t in (u, v))
     left, top = x.astype(np.intp), y.astype(np.intp)
     x, y, which = x - left, y - top, np.arange(len(image))[:, None, None]
     upper = padded[which, top, left] * (1 - x) + padded[which, top, left + 1] * x
     lower = padded[which, top + 1, left] * (1 - x) + padded[which, top + 1, left + 1] * x
-    # Steeper than the scan, so that strokes stay crisp when eight pixels become more.
+    # Steeper than the scan, so that strokes stay crisp when enlarged.
     return np.clip((upper * (1 - y) + lower * y - 0.3) * 2.5, 0, 1)
 
 
 # ---------------------------------------------------------------- grounds
-# Each gives a shade, mostly from -1 to 1, of M pictures at once. noise: [M, S, S] in 0..1; y: [S, 1] and x: [1, S],
-# the coordinates in 0..1; shift: [M, 1, 1], where the pattern starts.
+# Each returns shades, mostly from -1 to 1, of M images. noise: [M, S, S] in 0..1; y: [S, 1] and x: [1, S], coordinates
+# in 0..1; shift: [M, 1, 1], start of the pattern.
 
 
 def _smear(noise: Field, axis: int) -> Field:
@@ -120,7 +120,7 @@ def tiles(noise: Field, y: Field, x: Field, shift: Field) -> Field:
     return np.where(joint, -1.5, 0.6 * noise)
 
 
-# The texture, the colour at shade 0, and what one step of shade adds.
+# Texture, color at shade 0, and change of color per shade.
 GROUNDS: dict[str, tuple[Callable[[Field, Field, Field, Field], Field], Colour, Colour]] = {
     "grass": (grass, (80, 140, 56), (20, 24, 14)),
     "sand": (sand, (188, 144, 84), (16, 16, 16)),

@@ -1,4 +1,4 @@
-"""Excel workbooks (`.xlsx`) as tables: the first sheet, whose first row names the columns. Needs openpyxl."""
+"""Excel workbooks (`.xlsx`) as tables: the first sheet, with column names in its first row. Needs openpyxl."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from partly.errors import DataError
 
 SUFFIX = ".xlsx"
 BLOCK_ROWS = 1 << 12
-MAX_COLUMNS = 16_384  # that a sheet can have
 
 
 class ExcelTable:
-    """A sheet; all cells are text, a blank one is ''. True and false are 1 and 0."""
+    """A sheet. All cells are text: a blank one is '', true and false are 1 and 0."""
 
     decimal_comma = False
 
@@ -37,17 +36,17 @@ class ExcelTable:
         twice = sorted({name for name in names if name and names.count(name) > 1})
         if blank or twice or not names:
             raise DataError(
-                f"{self.place(-1)}: every column needs a name of its own in the first row; columns without one: "
-                f"{blank or 'none'}; names that occur more than once: {twice or 'none'}."
+                f"{self.place(-1)}: every column needs a unique name in the first row; columns without a name: "
+                f"{blank or 'none'}; repeated names: {twice or 'none'}."
             )
         self.header = names
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        at, rows = [self.header.index(name) for name in columns], list[list[str]]()
+        positions, rows = [self.header.index(name) for name in columns], list[list[str]]()
         for number, cells in _after_header(self._rows()):
             if len(cells) > len(self.header) and any(_text(cell) for cell in cells[len(self.header) :]):
-                raise DataError(f"{self.path}: row {number}: a cell has no name above it in the first row.")
-            rows.append([_text(cells[j]) if j < len(cells) else "" for j in at])
+                raise DataError(f"{self.path}: row {number}: a cell lies in a column without a name.")
+            rows.append([_text(cells[j]) if j < len(cells) else "" for j in positions])
             if len(rows) == BLOCK_ROWS:
                 yield _batch(columns, rows)
                 rows = []
@@ -60,12 +59,12 @@ class ExcelTable:
         return f"{self.path}: row {next(n for k, n in enumerate(numbers) if k == row)}"
 
     def _rows(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """Rows that hold anything, with their numbers."""
+        """Yield the rows that are not empty, with their numbers."""
         with _workbook(self.path) as book:
             if not book.worksheets:
                 raise DataError(f"{self.path}: the workbook has no sheet of cells.")
             sheet = book.worksheets[0]
-            sheet.reset_dimensions()  # what the file says of its size may be wrong, and then rows would be padded to it
+            sheet.reset_dimensions()  # the declared size may be wrong, and rows would be padded to it
             with _errors(self.path):
                 for number, cells in enumerate(sheet.iter_rows(values_only=True), 1):
                     if any(cell not in (None, "") for cell in cells):
@@ -73,7 +72,7 @@ class ExcelTable:
 
 
 def _after_header(rows: Iterator[tuple[int, tuple[Any, ...]]]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """All rows but the first."""
+    """Skip the first row."""
     next(rows, None)
     return rows
 
@@ -90,7 +89,7 @@ def _workbook(path: Path) -> Iterator[Any]:
         with zipfile.ZipFile(path) as archive:
             Budget(path).unpack(sum(part.file_size for part in archive.infolist()))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # styles and the like that it does not know
+            warnings.simplefilter("ignore")  # unknown styles
             book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
     try:
         yield book
@@ -100,14 +99,14 @@ def _workbook(path: Path) -> Iterator[Any]:
 
 @contextmanager
 def _errors(path: Path) -> Iterator[None]:
-    """A file of anybody's making can break openpyxl in any place."""
+    """Turn any error of openpyxl into a DataError: untrusted files can break it anywhere."""
     try:
         yield
     except (DataError, GeneratorExit):
         raise
     except Exception as error:
-        told = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise DataError(f"{path}: no Excel workbook that can be read ({told}). Save the sheet as .csv.") from error
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise DataError(f"{path}: not a readable Excel workbook ({reason}). Save the sheet as .csv.") from error
 
 
 def _text(cell: Any) -> str:
@@ -123,5 +122,5 @@ def _text(cell: Any) -> str:
 
 
 def _batch(columns: Sequence[str], rows: list[list[str]]) -> Any:
-    parts = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
-    return pa.record_batch([pa.array(part, pa.string()) for part in parts], list(columns))
+    arrays = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+    return pa.record_batch([pa.array(array, pa.string()) for array in arrays], list(columns))

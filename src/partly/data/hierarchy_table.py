@@ -1,4 +1,4 @@
-"""A hierarchy from a table: a row per label, with the columns child and parent."""
+"""Read a hierarchy from a table with the columns child and parent."""
 
 from __future__ import annotations
 
@@ -12,17 +12,22 @@ COLUMNS = ("child", "parent")
 
 
 def read_hierarchy(path: PathLike) -> Hierarchy:
-    r"""The hierarchy in a `.csv` or `.parquet` file. A child has one parent; saying so twice is allowed.
+    r"""Read a hierarchy from a table with the columns child and parent. Repeated rows are allowed.
 
     Parameters
     ----------
     path : str or Path
-        A table.
+        A `.csv`, `.tsv`, `.jsonl` or `.parquet` file.
 
     Returns
     -------
     Hierarchy
-        Child -> parent.
+        Mapping from child to parent.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, a column is missing, a label has two parents, or there is a cycle.
 
     Examples
     --------
@@ -35,7 +40,7 @@ def read_hierarchy(path: PathLike) -> Hierarchy:
     table = open_table(check_file(path, SUFFIXES))
     if not set(COLUMNS) <= set(table.header):
         raise DataError(
-            f"{table.place(-1)}: a hierarchy has the columns child and parent; here are {', '.join(table.header)}."
+            f"{table.place(-1)}: a hierarchy needs the columns child and parent; found {', '.join(table.header)}."
         )
     parents: dict[str, str] = {}
     twice, row = Faults(table, "labels with two parents"), 0

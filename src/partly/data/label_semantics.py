@@ -1,8 +1,7 @@
-"""What files leave open, and who says it: the caller.
+"""Semantics that label files leave open and the caller decides; nothing is guessed.
 
-Most formats list what is there and are silent about the rest, which may mean "no" or "nobody looked"; some have a mark
-for what nobody is sure of. Both have one spelling everywhere, in Python (`absent=`, `uncertain=`) and on the command
-line (`--absent`, `--uncertain`), and nothing is guessed.
+Most formats list positives and are silent about the rest, which may be no or unknown; some mark uncertain entries. The
+options have the same names in Python (`absent=`, `uncertain=`) and on the command line (`--absent`, `--uncertain`).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from partly.data.tables import UNCERTAIN
 from partly.errors import DataError, SettingError, listing
 from partly.labels import Labels
 
-ENTRY_BYTES = 6  # of every entry while the unknown ones are filled in
+ENTRY_BYTES = 6  # memory per entry while unknown entries are filled in
 CODES = {"unknown": 0, "yes": 1, "no": -1}
 CHOICES = {"absent": ("unknown", "no"), "uncertain": ("unknown", "yes", "no")}
 Codes = Sequence[int] | npt.NDArray[Any]
@@ -31,10 +30,22 @@ Codes = Sequence[int] | npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class LabelSemantics:
-    """What the caller says about entries that a file does not mention, and about those it calls uncertain.
+    """How to read what a label file leaves open.
 
-    Of tables also: missing, further spellings of unknown; label_columns, which columns are labels (names, `label_*`,
-    `first..last`); id_column, which one holds the ids; tag_separator, what separates the tags of a cell.
+    Parameters
+    ----------
+    absent : "unknown" or "no", optional
+        Value of entries that the file does not mention.
+    uncertain : "unknown", "yes" or "no", optional
+        Value of entries that the file marks as uncertain.
+    missing : tuple of str
+        Further spellings of unknown in tables.
+    label_columns : tuple of str
+        Label columns of a table: names, `label_*` or `first..last`.
+    id_column : str, optional
+        Column with the ids of a table.
+    tag_separator : str, optional
+        Separator of the tags in a cell.
     """
 
     absent: str | None = None
@@ -45,10 +56,10 @@ class LabelSemantics:
     tag_separator: str | None = None
 
     def __post_init__(self) -> None:
-        for name, words in CHOICES.items():
-            word = getattr(self, name)
-            if word is not None and word not in words:
-                raise SettingError(f"{name} = {word!r}: may be {' or '.join(map(repr, words))}.")
+        for name, choices in CHOICES.items():
+            choice = getattr(self, name)
+            if choice is not None and choice not in choices:
+                raise SettingError(f"{name} = {choice!r}: must be {' or '.join(map(repr, choices))}.")
 
     @classmethod
     def from_options(
@@ -68,36 +79,37 @@ class LabelSemantics:
         return cls(absent, uncertain, spellings, columns, id_column, tag_separator)
 
     def need_absent(self, path: object, why: str) -> None:
-        """Refuse to go on where nobody has said what is meant by silence."""
+        """Refuse the file unless the caller has chosen a value for absent entries."""
         if self.absent is None:
-            raise DataError(f"{path}: {why} {how_to_say('absent')}")
+            raise DataError(f"{path}: {why} {describe_option('absent')}")
 
-    def settled(self, z: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-        """Codes [...] of yes, no, 0 for nothing and UNSURE as yes, no and unknown."""
+    def resolve(self, z: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+        """Replace UNCERTAIN by the chosen value, and 0 by no if absent entries are no."""
         return np.where(
             z == UNCERTAIN,
             np.int8(CODES[self.uncertain or "unknown"]),
             np.where((z == 0) & (self.absent == "no"), np.int8(-1), z),
         )
 
-    def filled(self, labels: Labels, path: Path | str) -> Labels:
-        """Labels of a file that has no uncertain entries: what it does not mention is no, where the caller says so."""
+    def fill_absent(self, labels: Labels, path: Path | str) -> Labels:
+        """Fill unknown entries with no if the caller has chosen that; for files without uncertain entries."""
         if self.absent != "no":
             return labels
         hold_entries(labels.shape, path)
-        return labels.mapped(lambda z, _: self.settled(z))
+        return labels.mapped(lambda z, _: self.resolve(z))
 
 
 def hold_entries(shape: tuple[int, int], path: Path | str) -> None:
-    """Refuse labels of this shape, all of them known, where they do not fit or the file is far too small for them."""
+    """Refuse completely known labels of this shape if they exceed the memory, or are far larger than the file."""
     Budget(path).hold(ENTRY_BYTES * shape[0] * shape[1])
 
 
-def how_to_say(what: str) -> str:
-    words = CHOICES[what]
-    meant = {"absent": "entries that it does not mention", "uncertain": "those entries"}[what]
-    options = " or ".join(f"--{what} {word}" for word in words)
-    return f"Say what {meant} are: {options} (in Python {what}={' or '.join(map(repr, words))})."
+def describe_option(name: str) -> str:
+    """Explain how to choose the value of absent or uncertain entries."""
+    choices = CHOICES[name]
+    entries = {"absent": "entries that it does not mention", "uncertain": "those entries"}[name]
+    options = " or ".join(f"--{name} {choice}" for choice in choices)
+    return f"Choose the value of {entries}: {options} (in Python {name}={' or '.join(map(repr, choices))})."
 
 
 def labels_of(
@@ -112,51 +124,50 @@ def labels_of(
     wanted: Sequence[str] | None = None,
     unseen: Sequence[int] = (),
 ) -> Labels:
-    """Labels from what a file says: z [n] (yes, no, UNSURE, or 0: nothing) at rows and columns [n].
+    """Build labels from the entries of a file: z [n] (yes, no, UNCERTAIN, or 0 for none) at rows and columns [n].
 
-    wanted: which labels there are, and their order. unseen: items that nobody has looked at, of which nothing is known
-    whatever the rest means.
+    wanted : the labels and their order, if fixed.
+    unseen : items without any annotation; they stay unknown even if absent entries are no.
     """
-    # As they come: of millions of entries, int32 take half of the memory.
+    # The dtype is kept: for millions of entries, int32 takes half of the memory.
     row, column, code = (np.asarray(part) if len(part) else np.empty(0, np.int64) for part in (rows, columns, z))
     if wanted is not None:
-        at = {name: j for j, name in enumerate(wanted)}
-        refuse_unknown_labels([name for name in names if name not in at], wanted, lambda _: str(path))
-        column, names = np.array([at[name] for name in names], np.int64)[column], wanted
-    unsure = code == UNCERTAIN
-    settled = LabelSemantics(uncertain=semantics.uncertain).settled(code.astype(np.int8))  # a 0 is not about an entry
-    known = slice(None) if settled.all() else np.flatnonzero(settled)
+        position = {name: j for j, name in enumerate(wanted)}
+        refuse_unknown_labels([name for name in names if name not in position], wanted, lambda _: str(path))
+        column, names = np.array([position[name] for name in names], np.int64)[column], wanted
+    uncertain = code == UNCERTAIN
+    value = LabelSemantics(uncertain=semantics.uncertain).resolve(code.astype(np.int8))  # a 0 is not an entry
+    known = slice(None) if value.all() else np.flatnonzero(value)
     with error_prefix(Path(path)):
-        said = Labels.from_codes(row[known], column[known], (settled[known] == 1).astype(np.int8), names, ids)
+        labels = Labels.from_codes(row[known], column[known], (value[known] == 1).astype(np.int8), names, ids)
     if semantics.absent != "no":
-        return said
-    hold_entries(said.shape, path)
-    open_to_no = np.ones(said.shape, bool)
-    open_to_no[row[unsure], column[unsure]] = False
-    open_to_no[np.asarray(unseen, np.int64)] = False
-    full = said.rows(slice(None))
-    return Labels.from_ternary(np.where(open_to_no & (full == 0), np.int8(-1), full), names=names, ids=ids)
+        return labels
+    hold_entries(labels.shape, path)
+    fillable = np.ones(labels.shape, bool)
+    fillable[row[uncertain], column[uncertain]] = False
+    fillable[np.asarray(unseen, np.int64)] = False
+    full = labels.rows(slice(None))
+    return Labels.from_ternary(np.where(fillable & (full == 0), np.int8(-1), full), names=names, ids=ids)
 
 
-def only_yes(labels: Labels, absent: str | None, path: Path) -> None:
-    """Refuse what a file of nothing but yes would say wrongly, unless the caller wants it so."""
-    known = labels.summary()
-    if absent is None and known["no"] and known["unknown"]:
+def refuse_lossy_positives(labels: Labels, absent: str | None, path: Path) -> None:
+    """Refuse to write labels to a format of positives only if no and unknown entries would become the same."""
+    counts = labels.summary()
+    if absent is None and counts["no"] and counts["unknown"]:
         raise DataError(
-            f"{path}: such a file lists what is there and nothing else, and {known['no']} entries are known to be no, "
-            f"{known['unknown']} unknown: nobody could tell them apart again. Write another format (a long table "
-            "holds all three); or say --absent unknown (absent='unknown') to leave out what is known to be no, "
-            "or --absent no (absent='no') to let what is unknown pass for no."
+            f"{path}: this format lists positives only, but {counts['no']} entries are no and {counts['unknown']} are "
+            "unknown; they could not be told apart when the file is read. Write another format (a long table holds "
+            "all three values), use --absent unknown (absent='unknown') to drop the no, or --absent no (absent='no') "
+            "to write unknown as no."
         )
 
 
-def tell_lost(items: Sequence[str], labels: Sequence[str], path: Path) -> None:
-    """Warn of items and labels for which a format has no place."""
-    for what, lost in (("items", items), ("labels", labels)):
-        if lost:
-            told = listing(map(repr, lost), len(lost))
+def warn_of_dropped(items: Sequence[str], labels: Sequence[str], path: Path) -> None:
+    """Warn of items and labels that a format cannot hold."""
+    for what, dropped in (("items", items), ("labels", labels)):
+        if dropped:
             warnings.warn(
-                f"{path}: this format has no place for {what} of which nothing is said, and they are left out: "
-                f"{len(lost)}{told}",
+                f"{path}: this format cannot hold {what} without entries; dropped: {len(dropped)}"
+                + listing(map(repr, dropped), len(dropped)),
                 stacklevel=4,
             )

@@ -1,4 +1,4 @@
-"""Matching what two sources say of the same items and labels, by id and by name."""
+"""Match items by id and labels by name between two sources."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ FOLDS: dict[str, Callable[[str], str]] = {
 }
 
 
-def find_positions(wanted: Sequence[str], there: Sequence[str], file: PathLike, what: str) -> npt.NDArray[np.int64]:
-    """Where each wanted word stands in `there`, which came from `file`; all that are missing in one message."""
-    at = {word: i for i, word in enumerate(there)}
-    missing = [word for word in wanted if word not in at]
+def find_positions(wanted: Sequence[str], present: Sequence[str], file: PathLike, what: str) -> npt.NDArray[np.int64]:
+    """Return the position of each wanted name in `present`, which comes from `file`; refuse missing ones together."""
+    position = {name: i for i, name in enumerate(present)}
+    missing = [name for name in wanted if name not in position]
     if missing:
         raise DataError(
             f"{file}: {len(missing)} of the {len(wanted)} {what}s are not in it"
-            + listing((repr(word) for word in missing), len(missing))
+            + listing(map(repr, missing), len(missing))
         )
-    return np.array([at[word] for word in wanted], dtype=np.int64)
+    return np.array([position[name] for name in wanted], dtype=np.int64)
 
 
 def reorder_columns(labels: Labels, names: Sequence[str], place: str) -> Labels:
-    """The same labels with the columns that `names` asks for; of those that are absent nothing is known."""
+    """Return the labels with the columns `names`; those that are absent are unknown. Other labels are refused."""
     if labels.names == tuple(names):
         return labels
     position = {name: j for j, name in enumerate(names)}
@@ -45,45 +45,47 @@ def reorder_columns(labels: Labels, names: Sequence[str], place: str) -> Labels:
     return Labels.from_codes(row, column_of[column], value, names, labels.given_ids, len(labels))
 
 
-def match_ids_loosely(labels: Labels, there: Sequence[str]) -> Labels:
-    """Labels under the ids that items have. Open Images and VOC call a picture by its name without the ending, others
-    leave out the folder; so where no id is there as it is, and each stands for one item then, that is meant."""
-    if not len(labels) or not set(labels.ids).isdisjoint(there):
+def match_ids_loosely(labels: Labels, item_ids: Sequence[str]) -> Labels:
+    """Rename the ids of labels to those of the items, if no id matches exactly.
+
+    Open Images and VOC omit the file extension, others the folder. Either is tried, and used if it is unambiguous.
+    """
+    if not len(labels) or not set(labels.ids).isdisjoint(item_ids):
         return labels
-    for shorter in (lambda name: name.rpartition("/")[2], lambda name: PurePosixPath(name).stem):
-        found: dict[str, str] = {}
-        twice = {short for name in there if found.setdefault(short := shorter(name), name) != name}
-        meant = [found.get(shorter(name)) for name in labels.ids]
-        if not twice and None not in meant and len(set(meant)) == len(meant):
-            return labels.with_ids(meant)
+    for shorten in (lambda name: name.rpartition("/")[2], lambda name: PurePosixPath(name).stem):
+        full: dict[str, str] = {}
+        ambiguous = {short for name in item_ids if full.setdefault(short := shorten(name), name) != name}
+        matches = [full.get(shorten(name)) for name in labels.ids]
+        if not ambiguous and None not in matches and len(set(matches)) == len(matches):
+            return labels.with_ids(matches)
     return labels
 
 
 def refuse_unknown_labels(labels: Sequence[str], names: Sequence[str], place: Callable[[str], str]) -> None:
-    """Labels that are not among `names`; `place` is asked for the first few only."""
-    told = (
+    """Refuse labels that are not among `names`; `place` is called for the first few only."""
+    problems = (
         f"{place(label)}: label {label!r} is not among the {len(names)} names.{_nearest(label, names)}"
         for label in labels
     )
     if labels:
-        raise DataError(listing(told, len(labels)).replace("\n  ", "\n").strip())
+        raise DataError(listing(problems, len(labels)).replace("\n  ", "\n").strip())
 
 
 def refuse_unwritable(ids: Sequence[str], names: Sequence[str], path: Path) -> None:
-    """Words that no file would give back as they are."""
-    for what, words in (("item", ids), ("label", names)):
-        lost = [word for word in words if not _survives(word)]
-        if lost:
+    """Refuse names that cannot be read back from a file."""
+    for what, texts in (("item", ids), ("label", names)):
+        bad = [text for text in texts if not _is_writable(text)]
+        if bad:
             raise DataError(
-                f"{path}: {what}s whose names hold a NUL or are not valid Unicode: {len(lost)}"
-                + listing(map(repr, lost), len(lost))
-                + "\nNo file would give them back as they are; rename them."
+                f"{path}: {what}s whose names contain a NUL or are not valid Unicode: {len(bad)}"
+                + listing(map(repr, bad), len(bad))
+                + "\nThey cannot be written to a file; rename them."
             )
 
 
-def _survives(word: str) -> bool:
+def _is_writable(text: str) -> bool:
     try:
-        return b"\0" not in word.encode()
+        return b"\0" not in text.encode()
     except UnicodeEncodeError:
         return False
 

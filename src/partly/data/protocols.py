@@ -18,13 +18,13 @@ Holds = Literal["labels", "items", "dataset"]
 
 
 class Recognize(Protocol):
-    """Tell by the content of a file, or by its name, whether it has this format."""
+    """Return whether a file has this format, by its content or its name."""
 
     def __call__(self, path: Path) -> bool: ...
 
 
 class ReadLabels(Protocol):
-    """Read labels. `names` fixes the labels and their order; `semantics` settles what the file leaves open."""
+    """Read labels. `names` fixes the labels and their order; `semantics` decides what the file leaves open."""
 
     def __call__(self, path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels: ...
 

@@ -1,7 +1,6 @@
-"""Scores of a model: a row per item, a column per label, as `.csv` or `.parquet`; or a row for each of the strongest.
+"""Scores of a model as tables: one row per item and one column per label, or one row per high score.
 
-A million items of thousands of labels have more scores than anybody reads, or holds: both are written and read some
-rows at a time.
+Tables are written and read in blocks, because all scores of many items and labels may not fit in memory.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ import pyarrow as pa
 from partly.atomic_io import PathLike
 from partly.data.formats.feature_table import number_blocks, read_numbers, write_numbers
 from partly.data.formats.wide import label_columns, refuse_bad_ids
-from partly.data.headers import ID
 from partly.data.matching import find_positions, refuse_unwritable
 from partly.data.paths import check_file, check_suffix
+from partly.data.table_layout import ID
 from partly.data.tables import SUFFIXES, open_table, write_table
 from partly.errors import SettingError
 
@@ -31,7 +30,7 @@ STRONGEST = pa.schema([(ID, pa.string()), ("label", pa.string()), ("probability"
 
 @dataclass(frozen=True)
 class Scores:
-    """values [N, L], of which items and which labels."""
+    """Scores [N, L] with the ids of the items and the names of the labels."""
 
     values: npt.NDArray[np.float32]
     ids: tuple[str, ...]
@@ -44,18 +43,23 @@ def write_scores(
     ids: Iterable[str],
     names: Sequence[str],
 ) -> None:
-    """Scores to a table, an item a row and a label a column. Afterwards the file is there, whole, or as it was before.
+    """Write scores to a table with one row per item and one column per label, completely or not at all.
 
     Parameters
     ----------
     path : str or Path
-        A table.
-    scores : array of [N, L], or iterable of blocks of it
+        Target: `.csv`, `.tsv`, `.jsonl` or `.parquet`.
+    scores : array of [N, L], or iterable of blocks of rows
         Probabilities.
     ids : iterable of str
-        Of the items.
+        Ids of the items.
     names : sequence of str
-        Of the labels.
+        Names of the labels.
+
+    Raises
+    ------
+    DataError
+        If the suffix is unknown, or a name cannot be written.
 
     Examples
     --------
@@ -75,17 +79,22 @@ def write_scores(
 
 
 def read_scores(path: PathLike) -> Scores:
-    """Scores from a table, as `write_scores` leaves them.
+    """Read scores from a table that `write_scores` wrote.
 
     Parameters
     ----------
     path : str or Path
-        A table.
+        Table with a column `item` and one column per label.
 
     Returns
     -------
     Scores
         Values, ids and names.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or a cell is not a number.
 
     Examples
     --------
@@ -102,18 +111,20 @@ def read_scores(path: PathLike) -> Scores:
 
 
 def read_score_blocks(path: PathLike, ids: Sequence[str], names: Sequence[str]) -> Iterator[tuple[Index, Block]]:
-    """Scores of these items and labels, a file's rows after others: where among `ids` they stand [B], and the scores
-    [B, len(names)]. What else is in the file is passed over; items that are not in it are refused at its end."""
+    """Yield scores in the order of the file: positions of the items in `ids` [B] and scores [B, len(names)].
+
+    Other items and labels of the file are ignored; items that are missing are refused at the end.
+    """
     table = open_table(check_file(path, SUFFIXES))
-    find_positions(names, label_columns(table), table.path, "label")  # refuses those that are not there
-    at, found = {word: i for i, word in enumerate(ids)}, list[str]()
-    for some, values in number_blocks(table, names):
-        found += some
-        index = np.array([at.get(word, -1) for word in some], np.int64)
-        here = index >= 0
-        yield (index, values.astype(np.float32)) if here.all() else (index[here], values[here].astype(np.float32))
-    refuse_bad_ids(table, found)
-    find_positions(ids, found, table.path, "item")
+    find_positions(names, label_columns(table), table.path, "label")  # refuses missing labels
+    position, file_ids = {name: i for i, name in enumerate(ids)}, list[str]()
+    for block_ids, values in number_blocks(table, names):
+        file_ids += block_ids
+        index = np.array([position.get(name, -1) for name in block_ids], np.int64)
+        wanted = index >= 0
+        yield (index, values.astype(np.float32)) if wanted.all() else (index[wanted], values[wanted].astype(np.float32))
+    refuse_bad_ids(table, file_ids)
+    find_positions(ids, file_ids, table.path, "item")
 
 
 def write_strongest(
@@ -124,29 +135,34 @@ def write_strongest(
     top: int | None = None,
     above: float | Block | None = None,
 ) -> int:
-    """A row (item, label, probability) for each of the `top` labels of an item, those that reach `above` (for all
-    labels, or for each [L]), or both; an item's strongest first. How many there are. Afterwards the file is there,
-    whole, or as it was before.
+    """Write the highest scores to a table with one row (item, label, probability) each, completely or not at all.
+
+    The rows of an item are sorted by probability.
 
     Parameters
     ----------
     path : str or Path
-        A table.
+        Target: `.csv`, `.tsv`, `.jsonl` or `.parquet`.
     blocks : iterable of arrays [B, L]
         Probabilities.
     ids : iterable of str
-        Of the items.
+        Ids of the items.
     names : sequence of str
-        Of the labels.
+        Names of the labels.
     top : int, optional
-        So many labels an item.
+        Number of labels per item.
     above : float, or array of [L], optional
-        Only those that reach it.
+        Smallest probability, for all labels or for each.
 
     Returns
     -------
     int
-        How many rows.
+        Number of rows.
+
+    Raises
+    ------
+    SettingError
+        If `top` is below 1.
 
     Examples
     --------
@@ -159,37 +175,35 @@ def write_strongest(
     path, rest, count = Path(path), iter(ids), 0
     check_suffix(path, SUFFIXES)
     if top is not None and top < 1:
-        raise SettingError(f"top = {top}: should be 1 or more.")
+        raise SettingError(f"top = {top}: must be 1 or more.")
     refuse_unwritable((), names, path)
-    words = pa.array(names, pa.string())
+    label_names = pa.array(names, pa.string())
 
     def batches() -> Iterator[Any]:
         nonlocal count
         for block in blocks:
-            its = [next(rest) for _ in range(len(block))]
-            refuse_unwritable(its, (), path)
+            block_ids = [next(rest) for _ in range(len(block))]
+            refuse_unwritable(block_ids, (), path)
             rows, columns = strongest(block, top, above)
             count += len(rows)
-            found = pa.array(block[rows, columns].astype(np.float32))
-            yield pa.record_batch(
-                [pa.array(its, pa.string()).take(pa.array(rows)), words.take(columns), found], STRONGEST
-            )
+            item_ids = pa.array(block_ids, pa.string()).take(pa.array(rows))
+            probabilities = pa.array(block[rows, columns].astype(np.float32))
+            yield pa.record_batch([item_ids, label_names.take(columns), probabilities], STRONGEST)
 
     write_table(path, STRONGEST, batches())
     return count
 
 
 def strongest(scores: Block, top: int | None = None, above: float | Block | None = None) -> tuple[Index, Index]:
-    """Rows and columns of the highest scores [B, L] of each row: an item after the other, the highest first; of equal
-    ones the first labels."""
+    """Return rows and columns of the highest scores [B, L], sorted by item and score; ties go to the first labels."""
     chosen = np.ones(scores.shape, bool) if above is None else scores >= above
     if top is not None and top < scores.shape[1]:
         last = np.partition(scores, -top, axis=1)[:, -top, None]  # the score at that rank
-        over, level = scores > last, scores == last
-        room = top - over.sum(axis=1, keepdims=True)  # that equal scores may still fill
-        crowded = np.flatnonzero(level.sum(axis=1) > room[:, 0])
-        level[crowded] &= np.cumsum(level[crowded], axis=1) <= room[crowded]
-        chosen &= over | level
+        higher, tied = scores > last, scores == last
+        remaining = top - higher.sum(axis=1, keepdims=True)  # places for tied scores
+        crowded = np.flatnonzero(tied.sum(axis=1) > remaining[:, 0])
+        tied[crowded] &= np.cumsum(tied[crowded], axis=1) <= remaining[crowded]
+        chosen &= higher | tied
     rows, columns = np.nonzero(chosen)
     order = np.lexsort((columns, -scores[rows, columns], rows))
     return rows[order], columns[order]

@@ -1,4 +1,4 @@
-"""Small XML files as trees. A file that declares entities is refused: they are made to blow up or to fetch others."""
+"""Small XML files as trees. Files that declare entities are refused, since entities can expand or fetch other files."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from partly.errors import DataError, listing
 
 
 def read_xml(path: Path) -> Element:
-    """The root; names are without their namespace."""
+    """Return the root element; tags have no namespace."""
     builder, parser = TreeBuilder(), expat.ParserCreate()
     parser.buffer_text = True
 
     def refuse(name: str, *_: object) -> None:
-        raise DataError(f"{path}: declares the entity {name!r}, and is not read for it. Take the declaration out.")
+        raise DataError(f"{path}: declares the entity {name!r}, which is not allowed. Remove the declaration.")
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         builder.start(tag.rpartition(":")[2], attributes)
@@ -34,15 +34,15 @@ def read_xml(path: Path) -> Element:
     return builder.close()
 
 
-def as_xml(word: str) -> str:
-    """Text that comes back as it is: unescaped, an end of line and a tab would not."""
-    return escape(word, {"\r": "&#13;", "\n": "&#10;", "\t": "&#9;", '"': "&quot;"})
+def as_xml(text: str) -> str:
+    """Escape text so that it is read back unchanged, line ends and tabs included."""
+    return escape(text, {"\r": "&#13;", "\n": "&#10;", "\t": "&#9;", '"': "&quot;"})
 
 
-def refuse_no_xml(words: list[str], path: Path) -> None:
-    """Characters that no XML may hold."""
-    bad = [word for word in words if any((c < " " and c not in "\r\n\t") or c in "\ufffe\uffff" for c in word)]
+def refuse_invalid_xml(texts: list[str], path: Path) -> None:
+    """Refuse characters that XML does not allow."""
+    bad = [text for text in texts if any((c < " " and c not in "\r\n\t") or c in "\ufffe\uffff" for c in text)]
     if bad:
         raise DataError(
-            f"{path}: names with characters that XML cannot hold: {len(bad)}" + listing(map(repr, bad), len(bad))
+            f"{path}: names with characters that XML does not allow: {len(bad)}" + listing(map(repr, bad), len(bad))
         )

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from partly.data.headers import ID
-from partly.data.table_view import view
+from partly.data.table_layout import ID, with_id_column
 from partly.data.tables import open_table
 from partly.doctor.context import Finding
 from partly.labels.spellings import WORDS
@@ -27,7 +26,7 @@ MEANINGS = {
 
 def count_table_values(path: Path) -> Counter[str]:
     """Count the cell values of a wide table, except words such as 'yes' that are read as they are."""
-    table = view(open_table(path))
+    table = with_id_column(open_table(path))
     counts: Counter[str] = Counter()
     for batch in table.batches([name for name in table.header if name != ID]):
         for column in batch.columns:

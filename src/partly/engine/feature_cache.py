@@ -20,7 +20,7 @@ from torch import Tensor
 
 from partly import atomic_io
 from partly.config import TrainConfig
-from partly.data.formats.feature_folder import ARRAY, DIGEST, DONE, FITTED, FORMAT_VERSION, IDS, KEY, done
+from partly.data.formats.feature_folder import ARRAY, DIGEST, DONE, FITTED, FORMAT_VERSION, IDS, KEY, count_done
 from partly.distributed.progress import step
 from partly.engine.resolution import with_default_backbone
 from partly.errors import CheckpointError, DataError, SettingError, listing
@@ -134,7 +134,7 @@ def _make(
 
 
 def _compute(made: LazyFeatures, folder: Path, save_seconds: float, results: Results | None) -> None:
-    whole, array = done(folder), _map_matrix(folder, (len(made), made.width))
+    whole, array = count_done(folder), _map_matrix(folder, (len(made), made.width))
     count = made.chunk_size * (1 if results is None else BATCHES_PER_JOB)
     parts = [slice(i, min(i + count, len(made))) for i in range(whole, len(made), count)]
     early: dict[int, int] = {}  # of blocks that came before those in front of them: where each begins and ends
@@ -174,7 +174,7 @@ def _map_matrix(folder: Path, shape: tuple[int, int]) -> npt.NDArray[Any]:
     if path.is_symlink():
         raise CheckpointError(f"{path}: is a link, through which nothing is written. Remove it and start again.")
     with atomic_io.disk_errors(folder):
-        begun = path.exists() and done(folder) > 0
+        begun = path.exists() and count_done(folder) > 0
         kind: Any = {"mode": "r+"} if begun else {"mode": "w+", "dtype": np.dtype(np.float32), "shape": shape}
         try:
             array: npt.NDArray[Any] = np.lib.format.open_memmap(path, **kind)

@@ -1,6 +1,6 @@
-"""A trained model for use elsewhere: an ONNX file that needs neither torch nor this package, and a card about it.
+"""Export a trained model: an ONNX file that needs neither torch nor this package, and a model card.
 
-A model is given as a fitted `Classifier`, as what `run.fit` leaves behind, or as the folder of a finished run.
+A model is a fitted `Classifier`, a `FittedModel` of `engine.fit`, or the folder of a finished run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from partly.atomic_io import PathLike, write_file
 from partly.engine import FittedModel, load
 from partly.errors import DataError
 from partly.estimators.classifier import Classifier
-from partly.export.card import written_card
+from partly.export.card import render_card
 from partly.export.onnx_file import write_onnx
 
 __all__ = ["check_free", "model_card", "to_onnx"]
@@ -22,25 +22,24 @@ Model = Classifier | FittedModel | PathLike
 
 
 def to_onnx(model: Model, path: PathLike, *, overwrite: bool = False) -> float:
-    """Write the model as an ONNX file: any number of items in, `logits` and `probabilities` out; labels, thresholds and
-    what comes before the graph are in its metadata.
+    """Write the model as an ONNX file with the outputs `logits` and `probabilities`.
 
-    Returns how much it differs from torch at most, on made-up items; a file that differs by more than rounding does is
-    not written.
+    Its metadata contain labels, thresholds and the required preprocessing. The file is compared with torch on random
+    items, and not written if they differ by more than rounding.
 
     Parameters
     ----------
     model : Classifier, or folder of a run
         A fitted model.
     path : str or Path
-        Where to.
+        File to write.
     overwrite : bool
-        A file that is there may go.
+        Replace an existing file.
 
     Returns
     -------
     float
-        How much it differs from torch at most.
+        Largest difference from torch.
 
     Examples
     --------
@@ -48,29 +47,28 @@ def to_onnx(model: Model, path: PathLike, *, overwrite: bool = False) -> float:
     >>> import partly
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(60, 4))
-    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: unknown
     >>> model = partly.Classifier("bce", head="linear", progress=False).fit(X, Y)
     >>> partly.export.to_onnx(model, "model.onnx") < 1e-4  # doctest: +SKIP
     True
     """
     path = check_free(path, overwrite)
-    return write_onnx(_fitted(model), path)
+    return write_onnx(_resolve_model(model), path)
 
 
 def model_card(model: Model, path: PathLike, *, onnx: PathLike = "model.onnx", overwrite: bool = False) -> None:
-    """Write what is to be known of the model, in the form of a model card of Hugging Face: what it was trained on, its
-    scores and how they were measured, its limits, how to load it. onnx: what the exported file is called.
+    """Write a model card in the format of Hugging Face: training data, scores, limitations, and how to load the model.
 
     Parameters
     ----------
     model : Classifier, or folder of a run
         A fitted model.
     path : str or Path
-        Where to.
+        File to write.
     onnx : str or Path
-        What the exported file is called.
+        Name of the exported file.
     overwrite : bool
-        A file that is there may go.
+        Replace an existing file.
 
     Examples
     --------
@@ -78,7 +76,7 @@ def model_card(model: Model, path: PathLike, *, onnx: PathLike = "model.onnx", o
     >>> import partly
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(60, 4))
-    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: unknown
     >>> model = partly.Classifier("bce", head="linear", progress=False).fit(X, Y)
     >>> partly.export.model_card(model, "card.md")
     >>> from pathlib import Path
@@ -86,20 +84,20 @@ def model_card(model: Model, path: PathLike, *, onnx: PathLike = "model.onnx", o
     True
     """
     path = check_free(path, overwrite)
-    write_file(path, written_card(_fitted(model), Path(onnx).name).encode("utf-8", "replace"))
+    write_file(path, render_card(_resolve_model(model), Path(onnx).name).encode("utf-8", "replace"))
 
 
 def check_free(path: PathLike, overwrite: bool = False) -> Path:
-    """The path, where nothing is lost by writing there."""
+    """Return the path, or refuse to overwrite an existing file."""
     path = Path(path)
     if path.exists() and not overwrite:
-        raise DataError(f"{path}: is there already. Choose another name, or say that it may go: overwrite.")
+        raise DataError(f"{path}: exists already. Choose another name, or set overwrite.")
     if not path.parent.is_dir():
         raise DataError(f"{path}: there is no folder {path.parent}.")
     return path
 
 
-def _fitted(model: Model) -> FittedModel:
+def _resolve_model(model: Model) -> FittedModel:
     if isinstance(model, Classifier):
         check_is_fitted(model, "fitted_")
         fitted: FittedModel = model.fitted_

@@ -1,4 +1,4 @@
-"""A model as one graph: from what a network is given to logits and probabilities, and what has to happen before it."""
+"""A model as one graph, from network input to logits and probabilities, and the preprocessing before it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from partly.binary_relevance import EstimatorStore
+from partly.calibration import Calibration, IsotonicMap, PlattMap
 from partly.engine import FittedModel
 from partly.errors import SettingError
-from partly.export.calibrated_logits import Calibrated
 from partly.items import Conditioning, Encoding, Origin
 from partly.method import Method
 from partly.networks import Standardise
@@ -21,12 +21,11 @@ from partly.networks.backbones.hashed_words import HashedWords
 from partly.networks.backbones.text_model import TextModel
 from partly.solvers.forest import Forest
 
-TOKENS = 12  # of the texts that a graph is tried on, at most
+MAX_EXAMPLE_TOKENS = 12  # of the texts that a graph is tested on
 
 
 class Graph(nn.Module):
-    """Items -> (logits, probabilities), [B, L] each. `body`, where there is one, makes the features that the method
-    takes; `last`, where there is one, calibrates."""
+    """Items -> (logits, probabilities), [B, L] each. `body` computes features, and `last` calibrates, if given."""
 
     def __init__(self, method: Method, body: nn.Module | None = None, last: nn.Module | None = None) -> None:
         super().__init__()
@@ -38,7 +37,7 @@ class Graph(nn.Module):
 
 
 class Conditioned(nn.Module):
-    """Features [B, D] in float64, conditioned."""
+    """Condition features [B, D] in float64."""
 
     def __init__(self, conditioning: Conditioning, width: int) -> None:
         super().__init__()
@@ -54,18 +53,18 @@ class Conditioned(nn.Module):
         limit = self.get_buffer("limit")
         return torch.maximum(torch.minimum(centered, limit), -limit)
 
-    def undone(self, x: Tensor) -> Tensor:
-        """Features that would become x, as far as nothing is clipped."""
+    def invert(self, x: Tensor) -> Tensor:
+        """Return features that would become x, if nothing is clipped."""
         return x.double() / self.get_buffer("factor") + self.get_buffer("shift")
 
 
 class EncodedColumns(nn.Module):
-    """Columns of numbers [B, K] in float64, NaN where missing, as features [B, D]: filled in, and where they were."""
+    """Encode columns of numbers [B, K] in float64, NaN where missing, as features [B, D] with missing indicators."""
 
     def __init__(self, encoding: Encoding) -> None:
         super().__init__()
         columns = encoding.columns
-        order: list[int] = []  # of each feature, its place among all values and then all gaps
+        order: list[int] = []  # position of each feature among all values, then all missing indicators
         for k, column in enumerate(columns):
             order += [k, len(columns) + k] if column.missing else [k]
         self.register_buffer("fill", torch.tensor([column.fill for column in columns], dtype=torch.float64))
@@ -77,8 +76,8 @@ class EncodedColumns(nn.Module):
         values = torch.where(gaps, self.get_buffer("fill"), x) - self.get_buffer("start")
         return torch.cat([values, gaps.double()], dim=1).index_select(1, self.get_buffer("order"))
 
-    def undone(self, x: Tensor) -> Tensor:
-        """Columns that would become such features; of every other item, those with gaps in training are missing."""
+    def invert(self, x: Tensor) -> Tensor:
+        """Return columns that would become such features; half of the items have missing values."""
         order, count = self.get_buffer("order"), len(self.get_buffer("start"))
         values = x.double()[:, order < count] + self.get_buffer("start")
         values[::2, order[order >= count] - count] = torch.nan
@@ -86,83 +85,121 @@ class EncodedColumns(nn.Module):
 
 
 class Prepared(nn.Sequential):
-    """What is done in float64 before the method takes features in float32: encoding, then conditioning."""
+    """Preprocess in float64, by encoding and conditioning, before the method takes float32."""
 
     def forward(self, x: Tensor) -> Tensor:
         for part in self:
             x = part(x)
         return x.float()
 
-    def undone(self, x: Tensor) -> Tensor:
-        """Input that would become such features."""
+    def invert(self, x: Tensor) -> Tensor:
+        """Return input that would become such features."""
         for part in reversed(list(self)):
             assert isinstance(part, EncodedColumns | Conditioned)
-            x = part.undone(x)
+            x = part.invert(x)
         return x
 
 
+class CalibrationLayer(nn.Module):
+    """Logits [B, L] -> calibrated logits, as `calibration.maps` computes them."""
+
+    slope: Tensor  # [L]
+    bias: Tensor  # [L]
+    x: Tensor  # [L, K], rising
+    y: Tensor  # [L, K]
+    isotonic: Tensor  # [L], whether a label has an isotonic map
+
+    def __init__(self, calibration: Calibration) -> None:
+        super().__init__()
+        self.has_isotonic = any(isinstance(label.map, IsotonicMap) for label in calibration.labels)
+        maps = [label.map for label in calibration.labels]
+        lines = [map if isinstance(map, PlattMap) else PlattMap() for map in maps]
+        self.register_buffer("slope", torch.tensor([line.slope for line in lines]))
+        self.register_buffer("bias", torch.tensor([line.bias for line in lines]))
+        steps = [map if isinstance(map, IsotonicMap) else IsotonicMap((0.0, 1.0), (0.5, 0.5)) for map in maps]
+        length = max((len(step.x) for step in steps), default=2)
+        # Shorter maps are padded with flat steps beyond the scores.
+        self.register_buffer("x", torch.tensor([_pad(step.x, length, 1.0) for step in steps]).reshape(-1, length))
+        self.register_buffer("y", torch.tensor([_pad(step.y, length, 0.0) for step in steps]).reshape(-1, length))
+        self.register_buffer("isotonic", torch.tensor([isinstance(map, IsotonicMap) for map in maps], dtype=torch.bool))
+
+    def forward(self, logits: Tensor) -> Tensor:
+        linear = self.slope * logits + self.bias
+        if not self.has_isotonic:
+            return linear
+        s = torch.maximum(torch.minimum(logits, self.x[:, -1]), self.x[:, 0])
+        # Each step contributes the part of its rise below the score, because ONNX has no search.
+        width = self.x[:, 1:] - self.x[:, :-1]
+        progress = ((s.unsqueeze(2) - self.x[:, :-1]) / width).clamp(0, 1)
+        p = self.y[:, 0] + (progress * (self.y[:, 1:] - self.y[:, :-1])).sum(dim=2)
+        return torch.where(self.isotonic, torch.log(p) - torch.log1p(-p), linear)
+
+
+def _pad(values: tuple[float, ...], length: int, step: float) -> list[float]:
+    return [*values, *(values[-1] + step * (i + 1) for i in range(length - len(values)))]
+
+
 @dataclass(frozen=True)
-class Entrance:
-    """What a graph takes: `name` is that of its input, `preparation` says what comes before it, in plain values."""
+class GraphInput:
+    """Input of a graph: its name and shape, and a description of the required preprocessing (`preparation`)."""
 
     name: str
-    shape: tuple[int, ...]  # of one item; of a text, the most tokens
+    shape: tuple[int, ...]  # of one item; for texts, the maximum number of tokens
     preparation: dict[str, Any]
-    mean: Tensor | None = None  # of features, and what they are divided by: examples look like them
+    mean: Tensor | None = None  # of features, with their scale, to draw similar examples
     scale: Tensor | None = None
-    tokens: int = 0  # how many different ones there are, of texts
-    body: Prepared | None = None  # takes columns in float64, where they are encoded or conditioned
+    tokens: int = 0  # size of the vocabulary, for texts
+    body: Prepared | None = None  # preprocessing of columns in float64
 
     @property
     def dynamic(self) -> dict[int, Any]:
-        """The sizes that are left open, with their names."""
+        """Return the dynamic dimensions."""
         sizes: dict[int, Any] = {0: torch.export.Dim.DYNAMIC}
         return sizes | ({1: torch.export.Dim.DYNAMIC} if self.tokens else {})
 
-    def examples(self, count: int, seed: int) -> Tensor:
-        """Such items, made up."""
-        drawn = torch.Generator().manual_seed(seed)
+    def draw_examples(self, count: int, seed: int) -> Tensor:
+        """Draw random items."""
+        generator = torch.Generator().manual_seed(seed)
         if self.tokens:
-            words, padding = min(self.shape[0], 2 + seed % TOKENS), int(self.preparation["padding"])
-            text = torch.randint(0, self.tokens, (count, words), generator=drawn)
+            length, padding = min(self.shape[0], 2 + seed % MAX_EXAMPLE_TOKENS), int(self.preparation["padding"])
+            text = torch.randint(0, self.tokens, (count, length), generator=generator)
             text = torch.where(text == padding, (padding + 1) % self.tokens, text)
-            left = words - torch.arange(count).unsqueeze(1) % words  # of one text all, of the next one less, ...
-            return torch.where(torch.arange(words) < left, text, padding)
+            lengths = length - torch.arange(count).unsqueeze(1) % length  # the full length, one less, ...
+            return torch.where(torch.arange(length) < lengths, text, padding)
         if self.name == "pictures":
-            return torch.randint(0, 256, (count, *self.shape), dtype=torch.uint8, generator=drawn)
-        x = torch.randn(count, *self.shape, generator=drawn)
+            return torch.randint(0, 256, (count, *self.shape), dtype=torch.uint8, generator=generator)
+        x = torch.randn(count, *self.shape, generator=generator)
         x = x if self.mean is None or self.scale is None else self.mean + x * self.scale
-        return x if self.body is None else self.body.undone(x)
+        return x if self.body is None else self.body.invert(x)
 
 
-def graph_of(fitted: FittedModel) -> tuple[Graph, Entrance]:
-    """A copy of the model that can be exported, and what goes into it."""
-    kept = next((part for part in fitted.method.modules() if isinstance(part, EstimatorStore)), None)
-    if kept is not None:
+def build_graph(fitted: FittedModel) -> tuple[Graph, GraphInput]:
+    """Return a copy of the model that can be exported, and its input."""
+    if any(isinstance(part, EstimatorStore) for part in fitted.method.modules()):
         raise SettingError(
-            f"{fitted.config.method} holds a scikit-learn estimator for each label, which is no torch code and has no "
-            "graph. Train with another method: 'bce' with head 'linear' is logistic regression too."
+            f"{fitted.config.method} consists of scikit-learn estimators, which cannot be exported as a "
+            "torch graph. Train with another method: 'bce' with head 'linear' is logistic regression too."
         )
-    last = None if fitted.calibration is None else Calibrated(fitted.calibration)
-    body = _preparation(fitted) or copy.deepcopy(fitted.body)
+    last = None if fitted.calibration is None else CalibrationLayer(fitted.calibration)
+    body = _build_preprocessing(fitted) or copy.deepcopy(fitted.body)
     graph = Graph(copy.deepcopy(fitted.method), body, last).cpu()
-    graph.eval()  # for good: it is a copy
+    graph.eval()  # permanently, since it is a copy
     for part in [part for part in graph.modules() if isinstance(part, Forest)]:
         depth = int(part.depth)
         del part.depth
         part.depth = depth  # type: ignore[assignment]  # a graph has as many steps, whatever the items
     given = fitted.method.task.items
     origin = given.origin
-    if origin is not None and origin.fitted:  # no graph splits texts into words
+    if origin is not None and origin.fitted:  # a graph cannot split texts into words
         graph.body = nn.Identity()
-        return graph, _of_made_features(graph, fitted, origin)
-    first = origin or given  # what features were made of, where a backbone made them
-    make = {"features": _of_features, "pictures": _of_pictures, "texts": _of_texts}[first.kind]
+        return graph, _input_of_backbone_features(graph, fitted, origin)
+    first = origin or given  # input of the backbone, if there is one
+    make = {"features": _input_of_features, "pictures": _input_of_images, "texts": _input_of_texts}[first.kind]
     return graph, make(graph, fitted, first.shape)
 
 
-def _preparation(fitted: FittedModel) -> Prepared | None:
-    """What comes before the method in float64; None where it takes features as they are."""
+def _build_preprocessing(fitted: FittedModel) -> Prepared | None:
+    """Return the preprocessing in float64; None where features need none."""
     given = fitted.method.task.items
     encoding, conditioning = given.encoding, (given.conditioning or None)
     if encoding is None and conditioning is None:
@@ -170,7 +207,7 @@ def _preparation(fitted: FittedModel) -> Prepared | None:
     words = [column.name for column in encoding.columns if column.kind == "category"] if encoding else []
     if words:
         raise SettingError(
-            f"Columns of categories have no place in a graph that takes numbers: {', '.join(map(repr, words))}. Encode "
+            f"The graph takes numbers, but these columns hold categories: {', '.join(map(repr, words))}. Encode "
             f"them before training and before the graph: pandas.get_dummies(X, columns={words}, dtype=float)."
         )
     parts: list[nn.Module] = [] if encoding is None else [EncodedColumns(encoding)]
@@ -178,7 +215,7 @@ def _preparation(fitted: FittedModel) -> Prepared | None:
     return Prepared(*parts)
 
 
-def _of_features(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]) -> Entrance:
+def _input_of_features(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]) -> GraphInput:
     first = next((part for part in graph.modules() if isinstance(part, Standardise)), None)
     body = graph.body if isinstance(graph.body, Prepared) else None
     encoding, dtype = fitted.method.task.items.encoding, "float32" if body is None else "float64"
@@ -191,24 +228,24 @@ def _of_features(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]) -> E
             f"{dtype} [items, columns], NaN where missing; true is 1, dates are days since 1970-01-01, durations days"
         )
         words["features"] = list(encoding.column_names)
-    if first is None or first.mean.shape != shape:  # somebody's own network
-        return Entrance("features", shape, words, body=body)
+    if first is None or first.mean.shape != shape:  # a custom network
+        return GraphInput("features", shape, words, body=body)
     inverse = first.inverse_scale
-    return Entrance("features", shape, words, first.mean, torch.where(inverse > 0, 1 / inverse, 0.0), body=body)
+    return GraphInput("features", shape, words, first.mean, torch.where(inverse > 0, 1 / inverse, 0.0), body=body)
 
 
-def _of_made_features(graph: Graph, fitted: FittedModel, origin: Origin) -> Entrance:
-    """The graph begins at the features that the backbone makes."""
+def _input_of_backbone_features(graph: Graph, fitted: FittedModel, origin: Origin) -> GraphInput:
+    """Start the graph at the features of the backbone."""
     words = {
         "input": f"float32 [{origin.kind}, features]: those of the backbone {origin.backbone}, which "
         f"partly.Classifier.load(run).features({origin.kind}) returns",
         "backbone": origin.backbone,
         "backbone_sha256": origin.weights,
     }
-    return replace(_of_features(graph, fitted, fitted.method.task.items.shape), preparation=words)
+    return replace(_input_of_features(graph, fitted, fitted.method.task.items.shape), preparation=words)
 
 
-def _of_pictures(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]) -> Entrance:
+def _input_of_images(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]) -> GraphInput:
     wanted = [part.size for part in graph.modules() if isinstance(part, Backbone) and part.size is not None]
     shape = (shape[0], wanted[0], wanted[0]) if wanted else shape
     words = {
@@ -218,20 +255,20 @@ def _of_pictures(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]) -> E
         "with antialiasing), the centre cut out",
         "from_arrays": "resized to the size (bilinear, with antialiasing) where they have another",
     }
-    return Entrance("pictures", shape, words)
+    return GraphInput("pictures", shape, words)
 
 
-def _as_it_is(x: Tensor) -> Tensor:
+def _identity(x: Tensor) -> Tensor:
     return x
 
 
-def _of_texts(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]) -> Entrance:
-    """The graph begins where a backbone has made numbers of texts."""
+def _input_of_texts(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]) -> GraphInput:
+    """Start the graph at the tokens of the backbone."""
     reader: Any = None
     for part in [part for part in graph.modules() if isinstance(part, nn.Sequential) and len(part) > 1]:
         if isinstance(part[1], Backbone):
-            reader, part[0] = part[1], nn.Identity()  # nothing is standardised
-            reader.preprocess = _as_it_is  # numbers come in
+            reader, part[0] = part[1], nn.Identity()  # no standardization
+            reader.preprocess = _identity  # numbers come in
     origin = fitted.method.task.items.origin
     name = fitted.config.backbone if origin is None else origin.backbone
     words: dict[str, Any] = {"backbone": name}
@@ -243,7 +280,7 @@ def _of_texts(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]) -> Entr
             "padding": reader.padding,
         }
         config: Any = reader.model.config
-        return Entrance("tokens", (reader.length,), words, tokens=int(config.vocab_size))
+        return GraphInput("tokens", (reader.length,), words, tokens=int(config.vocab_size))
     if isinstance(reader, HashedWords):
         places = reader.words.num_embeddings - 1
         words |= {
@@ -253,8 +290,8 @@ def _of_texts(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]) -> Entr
             "places": places,
             "padding": 0,
         }
-        return Entrance("tokens", shape, words, tokens=places + 1)
+        return GraphInput("tokens", shape, words, tokens=places + 1)
     raise SettingError(
-        f"backbone = {name!r}: it is not known how it makes numbers of texts, so no graph can begin "
-        "there. Texts can be exported with minilm, hf:... or hashed-words."
+        f"backbone = {name!r}: its tokenizer is unknown, so texts cannot be exported with it. Export "
+        "texts with minilm, hf:... or hashed-words."
     )

@@ -103,7 +103,7 @@ def read_bytes(place: ImageLocation) -> bytes:
         try:  # a file object would take five times as long
             status = os.fstat(number)
             if not stat.S_ISREG(status.st_mode):
-                raise DataError("not a plain file")
+                raise DataError("not a regular file")
             length = status.st_size - place.offset if place.length is None else place.length
             if length > MAX_FILE_BYTES:
                 raise DataError(f"{length} bytes are more than the limit of {MAX_FILE_BYTES}")

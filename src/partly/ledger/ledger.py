@@ -264,7 +264,7 @@ class Ledger:
         policy : str
             How statements of several people are resolved: "latest" or "majority" (see `partly.ledger.resolve`).
         models : bool
-            Let statements of models count where nobody else has made one.
+            Let statements of models count where there is no other.
         """
         state = self.resolve(at, policy=policy, models=models)
         shown, entries = state.history.vocabulary.shown, state.shown

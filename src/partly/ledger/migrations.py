@@ -1,7 +1,7 @@
 """Numbered migrations: bring the tables of an older database to those of this version, on open.
 
 The table `about` holds one version per schema: "format" for the ledger, "annotate" for the annotation server. A new
-database gets the tables as they are defined today. An older one runs the steps that it lacks, in order, in one
+database gets the current tables. An older one runs the steps that it lacks, in order, in one
 transaction: after a kill or an error the database is as it was. A newer one is refused.
 
 To change a table:

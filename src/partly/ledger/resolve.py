@@ -6,7 +6,7 @@ an entry, by a policy:
 
 - latest: the last statement of that rank.
 - majority: among people, the majority; a tie is unknown. Among other ranks, the last statement.
-- "Cannot tell" is no vote. If nobody of the rank says yes or no, the entry is unknown, and no lower rank fills it.
+- "Cannot tell" is no vote. Without a yes or no of the rank, the entry is unknown, and no lower rank fills it.
 
 Implied entries: labels below a no are no, and labels above a yes are yes. Of merged labels, a yes of one is a yes, and
 a no needs a no of all. An implied value has the rank of its source. It replaces values of a lower rank, and unknown
@@ -112,7 +112,7 @@ def _latest_of_voices(entry: Ints, voice: Ints) -> Ints:
 
 def add_implied(entries: Entries, vocabulary: Vocabulary) -> Entries:
     """Add what follows from the hierarchy and from merges; related labels are made dense, in blocks of items."""
-    related = _related_labels(vocabulary)
+    related = _find_related_labels(vocabulary)
     if not related or not len(entries.item):
         return entries
     column = {number: j for j, number in enumerate(related)}
@@ -132,7 +132,7 @@ def add_implied(entries: Entries, vocabulary: Vocabulary) -> Entries:
     return joined[np.lexsort((joined.label, joined.item))]
 
 
-def _related_labels(vocabulary: Vocabulary) -> list[int]:
+def _find_related_labels(vocabulary: Vocabulary) -> list[int]:
     """Return the labels that imply others or are implied by others."""
     related = set()
     for label in vocabulary.labels.values():

@@ -9,8 +9,8 @@ from torch.nn import functional as F
 from partly.losses import terms
 from partly.losses.validation import validates_z
 
-MIN_ENTRIES_TO_COUNT = 1 << 16  # entries of a batch, from which on it is asked how many are known
-SPARSE_SHARE = 0.1  # share of them that is known, below which the others are not touched
+MIN_ENTRIES_TO_COUNT = 1 << 16  # entries per batch above which the known share is checked
+SPARSE_SHARE = 0.1  # known share below which only known entries are computed
 
 
 def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
@@ -51,7 +51,7 @@ def bce(logits: Tensor, z: Tensor) -> Tensor:
     if _is_sparse(z):
         at = z.nonzero(as_tuple=True)
         return torch.zeros_like(logits).index_put(at, cross_entropy(logits[at], z[at] > 0))
-    # A logit that counts 0 is taken out first, so that it cannot make a NaN.
+    # Ignored logits are replaced first, so that they cannot produce NaN.
     return weighted_cross_entropy(logits.masked_fill(z == 0, 0.0), *terms.bce(z, dtype=logits.dtype))
 
 

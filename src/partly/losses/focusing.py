@@ -209,14 +209,14 @@ def splc(logits: Tensor, z: Tensor, *, threshold: float = 0.6, margin: float = 1
     """
     within(0, math.inf, gamma=gamma)
     within(0, 1, threshold=threshold)
-    found = (z == 0) & (torch.sigmoid(logits.detach()) > threshold)
-    target = torch.where(z > 0, logits - margin, torch.where(found, logits, -logits))
+    relabelled = (z == 0) & (torch.sigmoid(logits.detach()) > threshold)
+    target = torch.where(z > 0, logits - margin, torch.where(relabelled, logits, -logits))
     return _focal(target, gamma)
 
 
 def _focal(logits: Tensor, gamma: float) -> Tensor:
     """-(1 - p)^gamma log p: the focal loss of positives."""
-    # A power by its logarithm has a finite gradient everywhere, for any gamma.
+    # A power via its logarithm has a finite gradient for any gamma.
     return torch.exp(gamma * F.logsigmoid(-logits)) * -F.logsigmoid(logits)
 
 
@@ -226,5 +226,5 @@ def _focal_negative(logits: Tensor, gamma: float, clip: float) -> Tensor:
         return _focal(-logits, gamma)
     shifted = torch.sigmoid(logits) - clip
     counts = shifted > 0
-    q = torch.where(counts, shifted, 0.5)  # any number inside: the power of 0 has no finite gradient
+    q = torch.where(counts, shifted, 0.5)  # any interior value: the power of 0 has no finite gradient
     return torch.where(counts, q**gamma * -torch.log1p(-q), 0.0)

@@ -42,7 +42,7 @@ def lsep(logits: Tensor, z: Tensor, *, unknown_as_no: bool = False) -> Tensor:
     yes, no = positives_and_negatives(z, unknown_as_no)
     paired = yes.any(dim=1) & no.any(dim=1)
     yes, no, scores = yes[paired], no[paired], logits[paired]
-    # The double sum is a product of two sums, so it costs L and not L^2, and each has its own stable logarithm.
+    # The double sum is a product of two sums: L operations instead of L^2, each with a stable log-sum-exp.
     above = torch.where(no, scores, -torch.inf).logsumexp(dim=1)
     below = torch.where(yes, -scores, -torch.inf).logsumexp(dim=1)
     return logits.new_zeros(len(z)).index_put((paired,), F.softplus(above + below))

@@ -84,7 +84,7 @@ def known_weight(
     elif alpha is None or beta is None:
         alpha, beta = normaliser(p0, value, gamma)
     share = (z != 0).sum(dim=1, keepdim=True) / z.shape[1]
-    # An item of which nothing is known has no loss, whatever g is at 0 (infinite for gamma < 0).
+    # An item without known entries has no loss, even if g(0) is infinite (gamma < 0).
     return alpha * torch.where(share > 0, share, 1.0).to(dtype) ** gamma + beta
 
 

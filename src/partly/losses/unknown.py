@@ -307,7 +307,7 @@ def generalized_robust(
     p = torch.sigmoid(logits.detach())
     mixture = torch.sigmoid(slope * p + offset)
     weight = torch.exp(-((p - centre) ** 2) / (2 * width**2))
-    # p^q = exp(q log p); expm1 keeps the digits where q is small.
+    # p^q = exp(q log p); expm1 is accurate for small q.
     yes = -torch.expm1(yes_power * F.logsigmoid(logits)) / yes_power
     no = -torch.expm1(no_power * F.logsigmoid(-logits)) / no_power
     return torch.where(z == 0, weight * (mixture * yes + (1 - mixture) * no), assume_negative(logits, z))
@@ -347,7 +347,7 @@ def large_loss(logits: Tensor, z: Tensor, *, share: float = 0.02, correct: bool 
     """
     within(0, 1, share=share)
     unknown = z == 0
-    # As a no, the entry with the larger logit has the larger loss.
+    # As negatives, entries with larger logits have larger losses.
     chosen = selection.large_loss(logits, unknown, share)
     if correct:
         return cross_entropy(logits, (z > 0) | chosen)

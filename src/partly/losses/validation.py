@@ -18,7 +18,7 @@ from torch import Tensor
 from partly.errors import LabelError
 
 Loss = TypeVar("Loss", bound=Callable[..., Tensor])
-SKIPS_VALIDATION = ContextVar("trusted", default=False)  # whether z has been looked at already
+SKIPS_VALIDATION = ContextVar("trusted", default=False)  # whether z was validated already
 
 
 @contextmanager
@@ -49,15 +49,15 @@ def _refuse(logits: Tensor, z: Tensor) -> None:
     if z.shape != logits.shape:
         raise LabelError(f"z has the shape {list(z.shape)} and logits {list(logits.shape)}; both must be [B, L].")
     if z.dtype == torch.bool or not z.dtype.is_signed:
-        found = f"{str(z.dtype).removeprefix('torch.')}, which cannot hold -1"
+        problem = f"{str(z.dtype).removeprefix('torch.')}, which cannot hold -1"
     elif ((z == 0) | (z == 1) | (z == -1)).all():
         return
     else:
         strange = z[~((z == 0) | (z == 1) | (z == -1))]
         values = ", ".join(f"{value:g}" for value in strange.unique()[:5].tolist())
-        found = f"{len(strange)} other values of {z.numel()}: {values}"
+        problem = f"{len(strange)} other values of {z.numel()}: {values}"
     raise LabelError(
-        f"z is +1 (yes), -1 (no) and 0 (unknown); here are {found}. From y with 1 yes, 0 no and NaN unknown: "
+        f"z is +1 (yes), -1 (no) and 0 (unknown); here are {problem}. From y with 1 yes, 0 no and NaN unknown: "
         "z = torch.where(y.isnan(), 0, 2 * y - 1); with -1 or -100 for unknown: z = torch.where(y < 0, 0, 2 * y - 1). "
         "partly.Labels has constructors for these, and .ternary() is z."
     )

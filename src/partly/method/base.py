@@ -24,32 +24,24 @@ from partly.optim import optimisers
 from partly.optim.averaging import Average
 from partly.pool import Batch, Pool
 
-FIRST_STAGE = "first_stage."  # begins the names of tensors that a backbone has fitted
+FIRST_STAGE = "first_stage."  # prefix of tensors that a backbone fitted
 
 
 class Method(nn.Module):
     """Base class of methods. Subclasses take the task, then their settings as typed keyword arguments with defaults."""
 
-    needs_truth: ClassVar[bool] = False  # an oracle says so, and every report prints it
-    entry_state: ClassVar[tuple[EntryState, ...]] = ()  # kept for training entries; memory and attributes follow
-    entry_bytes: ClassVar[int] = 0  # kept per entry (N x L) outside `entry_state`, as methods for 0.2 declare it
-    belief_bytes: ClassVar[int] = 0  # of one belief that is not read from `entry_state`
-    working_bytes: ClassVar[int] = 0  # memory per entry that is needed now and then: to relabel, for one
-    default_epochs: ClassVar[int | None] = (
-        None  # epochs in which there is something to learn, where nobody asks for more
-    )
-    provides_out_of_fold: ClassVar[bool] = (
-        False  # whether it has scores of training entries by who has not seen them: `out_of_fold`
-    )
-    solves: ClassVar[bool] = False  # whether weight_decay, where given, is the penalty of what is solved
-    own_penalty: ClassVar[str | None] = None  # a setting of its own in the place of weight_decay
-    variable_size_modules: ClassVar[
-        tuple[str, ...]
-    ] = ()  # parts of the model whose size follows that of the data, up to some bound
-    supports_distributed: ClassVar[bool] = (
-        True  # whether it goes through batches, whose items several processes can share
-    )
-    kinds: ClassVar[tuple[Kind, ...]] = ("features", "pictures", "texts")  # of items that it can learn from
+    needs_truth: ClassVar[bool] = False  # True for an oracle; every report states it
+    entry_state: ClassVar[tuple[EntryState, ...]] = ()  # per-entry state; memory and attributes follow from it
+    entry_bytes: ClassVar[int] = 0  # bytes per entry outside `entry_state`, as methods for 0.2 declare it
+    belief_bytes: ClassVar[int] = 0  # bytes per belief that is not read from `entry_state`
+    working_bytes: ClassVar[int] = 0  # temporary bytes per entry, for example to relabel
+    default_epochs: ClassVar[int | None] = None  # epochs to train by default; None for the usual number
+    provides_out_of_fold: ClassVar[bool] = False  # whether `out_of_fold` returns scores
+    solves: ClassVar[bool] = False  # whether weight_decay is the penalty of a solver
+    own_penalty: ClassVar[str | None] = None  # the setting that replaces weight_decay
+    variable_size_modules: ClassVar[tuple[str, ...]] = ()  # modules whose size depends on the data, up to a bound
+    supports_distributed: ClassVar[bool] = True  # whether it iterates over batches, which processes can share
+    kinds: ClassVar[tuple[Kind, ...]] = ("features", "pictures", "texts")  # kinds of items that it can learn from
     settled = RenamedAttribute("may_be_best")
     weighs = RenamedAttribute("sample_weight_support")
     spreads = RenamedAttribute("supports_distributed")
@@ -59,7 +51,7 @@ class Method(nn.Module):
     coherent = RenamedAttribute("enforce_hierarchy")
     finish = RenamedAttribute("strip_training_state")
     standardised = RenamedAttribute("standardized_features")
-    network: Network  # what `forward` asks, where a method does not say otherwise
+    network: Network  # used by the default `forward`
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -73,10 +65,10 @@ class Method(nn.Module):
                 f"{type(self).__name__} learns from {' or '.join(self.kinds)}, not from {task.items.kind}."
             )
         self.task = task
-        # Worth telling of how it was trained: plain, saved beside the state, and no part of it.
+        # Plain facts about the training, saved next to the state.
         self.notes: dict[str, Any] = {}
         self._entry_state_names: list[str] = []
-        self._accumulating = False  # whether gradients of a batch wait for those of the next
+        self._accumulating = False  # whether gradients are being accumulated
         self._average: Average | None = None
         for state in self.entry_state_for(task, settings or {}):
             self.register_entry_state(state)
@@ -195,7 +187,7 @@ class Method(nn.Module):
 
     def observed(self, rows: slice) -> Tensor:
         """Return the known labels of some training items, z [B, L]."""
-        assert self.task.observed is not None  # who only predicts has no beliefs
+        assert self.task.observed is not None  # a model that only predicts has no beliefs
         return torch.tensor(self.task.observed.rows(rows), device=self.device)
 
     def standardized_features(self, items: Items, block: int, first: nn.Module | None = None) -> Any:
@@ -215,7 +207,7 @@ class Method(nn.Module):
         """
         groups = [group for optimiser in optimisers for group in optimiser.param_groups]
         for parameter in (p for group in groups for p in group["params"]) if not self._accumulating else ():
-            parameter.grad = None  # what `zero_grad` does, which tells torch's profiler too
+            parameter.grad = None  # as `zero_grad` does, without its profiler hook
         batches = self.task.config.accumulate
         (loss if batches == 1 else loss * clock.share_in_group(batches)).backward()
         if batches > 1:
@@ -263,7 +255,7 @@ class Method(nn.Module):
         optimiser.step()
         for state in optimiser.state.values():
             if "step" in state:
-                state["step"].zero_()  # none has been taken
+                state["step"].zero_()  # no step was taken yet
 
     # ---------------------------------------------------------------- state, for checkpoints
 
@@ -301,7 +293,7 @@ class Method(nn.Module):
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """Load the result of `state` or `weights`; missing training state is left as it is."""
         state = {k.removeprefix("method."): tensors[k] for k in tensors if k.startswith("method.")}
-        for name, own in self.state_dict().items():  # torch would turn whole numbers into weights without a word
+        for name, own in self.state_dict().items():  # torch would convert integers to weights silently
             if name in state and state[name].dtype != own.dtype:
                 raise PartlyError(f"{name} is of {state[name].dtype}, and this method has it as {own.dtype}.")
         self.load_state_dict(state)

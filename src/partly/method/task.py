@@ -25,20 +25,20 @@ from partly.networks.label_vectors import ReadVectors
 from partly.networks.linear import LINEAR_HEADS, WARM_LINEAR
 from partly.optim import optimisers, schedules
 
-LITTLE = 0.1  # of the random weights of a linear head, where a method has several networks
-RAREST = 1e-3  # share of yes that a linear head starts from
+LITTLE = 0.1  # scale of the random weights of further linear heads
+RAREST = 1e-3  # minimum share of positives for the initial bias
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a method builds itself from: the configuration, sizes, new networks and optimizers."""
+    """Everything that a method is built from: the configuration, sizes, new networks and optimizers."""
 
-    items: Items  # to be trained on, or `Absent` ones that a model was trained on
+    items: Items  # training items, or `Absent` ones of a saved model
     labels: int
     config: ResolvedConfig = ResolvedConfig()  # noqa: RUF009 (frozen)
     observed: Labels | None = None  # labels of the training items; None for a model that only predicts
     read_vectors: ReadVectors | None = None  # reader of files with vectors of labels
-    parent_index: tuple[int, ...] = ()  # of each label, its own where it has no parent; empty without a hierarchy
+    parent_index: tuple[int, ...] = ()  # parent of each label, or itself; empty without a hierarchy
 
     above = RenamedAttribute("parent_index")
     rate = RenamedAttribute("learning_rate")

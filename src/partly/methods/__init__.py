@@ -29,18 +29,18 @@ __path__ += [folder for folder in os.environ.get("PARTLY_METHODS", "").split(os.
 
 
 class MethodInfo(registry.Info):
-    """A method as its file shows it."""
+    """A method as its file describes it."""
 
     @property
     def kind(self) -> type[Method]:
         return self.make if isinstance(self.make, type) else LossMethod
 
     def kind_for(self, task: Task) -> type[Method]:
-        """What it is for such a task: where it can be solved, a solver."""
+        """Return the class for this task: a solver if the loss can be solved."""
         return self._solver(task) if self._is_solved(task) else self.kind
 
     def build(self, task: Task, settings: dict[str, Any]) -> Method:
-        """The method, untrained, with all of its settings."""
+        """Build the untrained method with all of its settings."""
         if isinstance(self.make, type):
             method: Method = self.make(task, **settings)
         elif self.about.terms is not None and self._is_solved(task):
@@ -52,7 +52,7 @@ class MethodInfo(registry.Info):
         return method
 
     def memory(self, task: Task, settings: dict[str, Any]) -> tuple[int, int]:
-        """Bytes for entries: kept throughout, and needed beside that now and then; known before anything is made."""
+        """Return the bytes of per-entry state, permanent and temporary, before anything is allocated."""
         if self._is_solved(task):
             return solved_readout.memory(task)
         kept, working = self.kind.memory(task, settings)
@@ -67,23 +67,23 @@ class MethodInfo(registry.Info):
 
 
 def discover() -> dict[str, MethodInfo]:
-    """Every method in the folder, by name (file name, `_` written `-`)."""
+    """Return all methods by name."""
     return registry.folder(__name__, "method", _maker, MethodInfo)
 
 
 def find(name: str) -> MethodInfo:
-    """The method of this name, or of this alias."""
+    """Return the method of this name or alias."""
     return registry.find(name, discover(), "method")
 
 
 def read(module: types.ModuleType) -> MethodInfo:
-    """The method in a file that lies anywhere."""
+    """Return the method in a file at any path."""
     (info,) = registry.read(module, "method", _maker, MethodInfo).values()
     return info
 
 
 def methods() -> dict[str, dict[str, Any]]:
-    """What methods there are: name -> summary, citation and settings with their defaults."""
+    """Return all methods: name -> summary, citation and settings with their defaults."""
     return {name: info.words() for name, info in discover().items()}
 
 

@@ -59,14 +59,14 @@ from partly.solvers.relations import MIN_LABELS_PER_ITEM, compete, relate
 from partly.solvers.solved_readout import BLOCK, SolvedReadout, dense, held_out_state
 from partly.solvers.thresholds import best_thresholds
 
-TREES = ((100, 120, 50), (300, 60, 20), (math.inf, 20, 8))  # fewer labels than; trees; trees for each fold
-RELATED = 2000  # labels: of more, they are not related to each other
-DENSE = 1 << 28  # numbers in the features of all items: of more, no forest is grown
-CRITERION = "log-loss"  # of what is held out, calibrated; see `partly.criteria`
+TREES = ((100, 120, 50), (300, 60, 20), (math.inf, 20, 8))  # labels below; trees; trees per fold
+RELATED = 2000  # maximum labels for relations between them
+DENSE = 1 << 28  # maximum numbers in all features for a forest
+CRITERION = "log-loss"  # of calibrated held-out scores; see `partly.criteria`
 
 
 class Auto(SolvedReadout):
-    """The steps of the first epoch are the parts; scores of training entries by who has not seen them are kept."""
+    """The steps of the first epoch are the models; out-of-fold scores of training entries are stored."""
 
     entry_state = (
         *held_out_state("kernel"),
@@ -76,14 +76,14 @@ class Auto(SolvedReadout):
     working_bytes = 160
     variable_size_modules = (*SolvedReadout.variable_size_modules, "forest")
     kinds = ("features",)
-    lines: Tensor  # [2, L], what scores of kernel machines and forest are multiplied by
+    lines: Tensor  # [2, L], factors of kernel machines and forest
     forest_mean: Tensor  # [L], of the forest's scores
-    shift: Tensor  # [L], added to the sum of both
+    shift: Tensor  # [L], bias of the sum
     relation: Tensor  # [L, L]
     relation_mean: Tensor  # [L]
     competition: Tensor
     last: Tensor  # [2, L], slope and bias
-    called: Tensor  # [L], from which probability on a label is called yes
+    called: Tensor  # [L], decision thresholds
 
     def __init__(self, task: Task, *, budget: float | str | None = None) -> None:
         only_yes = task.observed is not None and not task.observed.counts()[1].any()
@@ -144,7 +144,7 @@ class Auto(SolvedReadout):
             yield {"loss": self.best_loss()}
 
     def _try_step(self, pool: Pool, step: str) -> None:
-        """Do one step; where it cannot be done or afforded, say so and leave its part out."""
+        """Run one step; if it fails or exceeds the budget, leave its model out and record why."""
         part, needed = step.split()[0], step in ("linear", "kernels", "together")
         seconds, left_out = (self.notes.setdefault(name, {}) for name in ("seconds", "left_out"))
         begun = time.monotonic()
@@ -154,7 +154,7 @@ class Auto(SolvedReadout):
             return
         try:
             self._run_step(pool, step)
-        except (ArithmeticError, LookupError, MemoryError, RuntimeError, ValueError) as error:  # of data, not of ours
+        except (ArithmeticError, LookupError, MemoryError, RuntimeError, ValueError) as error:  # caused by the data
             if needed:
                 raise
             left_out[part] = f"{type(error).__name__}: {error}"
@@ -178,8 +178,8 @@ class Auto(SolvedReadout):
             self._grow_without(pool, int(step.split()[-1]) - 1)
 
     def _grow(self, pool: Pool) -> None:
-        """The forest that predicts; its targets for unknown entries are what the kernel machines believe out of
-        fold."""
+        """Grow the forest that predicts; out-of-fold estimates of the kernel machines are targets of unknown
+        entries."""
         weights, targets = self.weights_and_targets(pool)
         p = sigmoid(self._kernel_logits())
         forest_targets = combine_targets(weights, targets, p, self.only_yes)
@@ -190,7 +190,7 @@ class Auto(SolvedReadout):
         self.forest_mean.copy_(torch.stack(sums).sum(dim=0) / len(x))
 
     def _grow_without(self, pool: Pool, fold: int) -> None:
-        """A small forest that has seen nothing of a fold, nor has what made its targets: what a forest is worth."""
+        """Grow a small forest without a fold, with targets that did not see it, to measure the held-out loss."""
         x, (weights, targets), folds = self._dense_features(pool), self.weights_and_targets(pool), self.fold(pool)
         best = list(self.spans)[int(self.losses.argmin())]
         rows, out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
@@ -201,11 +201,11 @@ class Auto(SolvedReadout):
         forest = Forest(self.task.labels)
         forest.grow(x[rows], forest_targets, self._tree_counts()[1], seed)
         scores = torch.cat([log_odds(forest(part)) for part in torch.from_numpy(x[out]).split(BLOCK)]).to(self.device)
-        # Off their mean: it depends on how many yes the fold took away, as the bias of a kernel machine does.
+        # Centered: the mean depends on how many positives are held out, as the bias of a kernel machine does.
         self.get_buffer("held_out_forest")[out] = scores - scores.mean(dim=0)
 
     def _dense_features(self, pool: Pool) -> Floats:
-        """All features, dense: a forest needs them at once."""
+        """Return all features as a dense array, which a forest needs."""
         if len(pool) * pool.items.shape[0] > DENSE:
             raise MemoryError(f"a forest needs {len(pool)} x {pool.items.shape[0]} features at once")
         return dense(self.standardized_features(pool.items, pool.batch_size))
@@ -214,13 +214,13 @@ class Auto(SolvedReadout):
         return next((trees, of_fold) for labels, trees, of_fold in TREES if self.task.labels < labels)
 
     def _kernel_logits(self) -> Floats:
-        """Logits of the kernel machines by who has not seen the entry, [L, N]."""
+        """Return out-of-fold logits of the kernel machines, [L, N]."""
         blended = super().out_of_fold()
         assert blended is not None
         return blended.cpu().numpy().T
 
     def _combine(self, pool: Pool) -> None:
-        """Kernel machines and forest; then what labels say of each other, and how they compete."""
+        """Blend kernel machines and forest; then relate labels and let them compete."""
         weights, targets = self.weights_and_targets(pool)
         kernels = self._kernel_logits()
         losses = [calibrate(kernels, weights, targets).loss, math.inf]
@@ -240,12 +240,12 @@ class Auto(SolvedReadout):
         self.competition.fill_(part)
         plain = line = calibrate(logits, weights, targets)
         population = weights if self.only_yes else reweight_by_missingness(logits, weights, targets)
-        if population is not weights:  # probabilities and thresholds are those of all entries, not of known ones
+        if population is not weights:  # probabilities and thresholds refer to all entries, not to known ones
             line = calibrate(logits, population, targets)
         slope, bias, logits = line.slope, line.bias, line(logits)
         (gain,) = relative_gains([line.loss], population, targets)
         called = best_thresholds(sigmoid(logits), targets, self.only_yes, gain)
-        if self.only_yes:  # a probability of being known to be yes means little: it is made that of being called yes
+        if self.only_yes:  # shift logits so that the threshold is 0.5: the probability of a known positive means little
             lift = -np.log(called / (1 - called))
             bias, logits, called = bias + lift, logits + lift[:, None], np.full_like(called, 0.5)
         self.last.copy_(torch.from_numpy(np.stack([slope, bias])))
@@ -256,14 +256,14 @@ class Auto(SolvedReadout):
     def _record_portfolio(
         self, share: float, losses: list[float], loss: float, weights: Floats, targets: Floats
     ) -> None:
-        """What was tried, what each was worth, how much it counts, and why."""
+        """Record the models, their gains and weights, and the summary."""
         *worth, together = relative_gains([*losses, loss], weights, targets)
         counts = [*((1 - share) * count for count in self.counts.tolist()), share]
         seconds, left_out = self.notes["seconds"], self.notes["left_out"]
         models = [
             {"name": name, "score": score, "weight": weight, "seconds": seconds.get(name, 0.0)}
             for name, score, weight in zip((*self.spans, "forest"), worth, counts, strict=True)
-            if math.isfinite(score)  # what was left out, or not there, has no loss
+            if math.isfinite(score)  # models that were left out have no loss
         ]
         self.notes |= {"criterion": CRITERION, "score": together, "portfolio": models}
         self.notes["reason"] = explain_portfolio(

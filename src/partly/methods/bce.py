@@ -32,6 +32,6 @@ __all__ = ["ABOUT", "loss"]
 
 ABOUT = About(
     aliases=("logistic", "masked-bce"),
-    in_papers=("BCE loss", "BCE ResNet-101 WELDON", "LEML"),  # what Hsieh et al. 2021 call LEML has no low rank
+    in_papers=("BCE loss", "BCE ResNet-101 WELDON", "LEML"),  # Hsieh et al. 2021 call a full-rank model LEML
     terms=terms.bce,
 )

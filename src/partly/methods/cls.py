@@ -44,7 +44,7 @@ from partly.errors import within
 from partly.method import About, Task
 
 ABOUT = About(search={"tau_h": (0.0, 0.1), "tau_l": (0.0, 0.5), "ramp": (0.0, 1.0)}, in_papers=("CLS",))
-LEFT_OUT = "largest losses left out"  # as likely yes; in `plan`
+LEFT_OUT = "largest losses left out"  # likely positives; in `plan`
 PRESETS = {  # tau_h, tau_l
     "features": (0.03, 0.1),
     "voc-75": (0.002, 0.02),
@@ -97,7 +97,7 @@ class Cls(TwoNetworks):
         self.ramp, self.correct = ramp, correct
 
     def may_be_best(self, clock: Clock) -> bool:
-        """Once entries are left out: before, all that is unknown is taken for no."""
+        """Return True once entries are dropped; before, it is `assume-negative`."""
         return ramp_up(clock, self.ramp) > 0
 
     def plan(self, clock: Clock) -> dict[str, float]:
@@ -109,7 +109,7 @@ class Cls(TwoNetworks):
         return self._side(f, g, z, high, low) + self._side(g, f, z, high, low)
 
     def _side(self, own: Tensor, peer: Tensor, z: Tensor, high: float, low: float) -> Tensor:
-        """The loss of one network, the shares `high` and `low` of the unknown entries being left out."""
+        """Return the loss of one network, with the shares `high` and `low` of unknown entries dropped."""
         yes = z > 0
         counted = (z != 0) | selection.co_label_selection(own, peer, z, 1 - high, 1 - low)
         if self.correct:

@@ -40,11 +40,11 @@ from partly.method import About, Method, Task
 from partly.pool import Batch, Pool
 
 ABOUT = About(search={"size": [64, 128, 256]}, in_papers=("CNN-RNN",))
-CERTAIN = -1e-6  # the largest logarithm of a probability that still has a finite logit in float32
+CERTAIN = -1e-6  # largest log-probability with a finite logit in float32
 
 
 class CNNRNN(Method):
-    rank: Tensor  # of each label by its known yes, 0 for the most frequent
+    rank: Tensor  # rank of each label by known positives, 0 for the most frequent
 
     def __init__(self, task: Task, *, size: int = 128, beam: int = 3, longest: int = 10) -> None:
         super().__init__(task)
@@ -53,7 +53,7 @@ class CNNRNN(Method):
         self.network = replace(task, labels=size, observed=None).network(logits=False)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(task.config.seed, "weights", "recurrent"))
-            self.vectors = nn.Embedding(task.labels + 2, size)  # then the end, then the start
+            self.vectors = nn.Embedding(task.labels + 2, size)  # the labels, the end, the start
             nn.init.normal_(self.vectors.weight, std=size**-0.5)
             self.lstm = nn.LSTM(size, size, batch_first=True)
             self.output = nn.Linear(size, size)
@@ -77,7 +77,7 @@ class CNNRNN(Method):
         return {"loss": loss.item()}
 
     def sequences(self, z: Tensor) -> Tensor:
-        """The known yes of each item, the most frequent first, then the end. [B, most + 1]"""
+        """Return the known positives of each item, the most frequent first, then the end. [B, most + 1]"""
         labels = self.task.labels
         ranks = torch.where(z > 0, self.rank, labels).sort(dim=1).values
         most = int((z > 0).sum(dim=1).max())
@@ -85,13 +85,13 @@ class CNNRNN(Method):
         return F.pad(by_rank[ranks[:, :most]], (0, 1), value=labels)
 
     def _next(self, heard: Tensor, place: Tensor) -> Tensor:
-        """Scores of what is named next: the labels and the end. heard, place: [..., size]"""
+        """Return scores of the next label or the end. heard, place: [..., size]"""
         return F.relu(self.output(heard) + place) @ self.vectors.weight[:-1].T
 
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
         place, rows = self.network(x).unsqueeze(1), torch.arange(x.shape[0], device=x.device).unsqueeze(1)
-        last = torch.full_like(rows, self.task.labels + 1)  # [B, beams], as what follows
-        likely = place.new_zeros(last.shape)  # log-probability of all that was named
+        last = torch.full_like(rows, self.task.labels + 1)  # [B, beams]
+        likely = place.new_zeros(last.shape)  # log-probability of the sequence
         fresh = torch.ones(*last.shape, self.task.labels, dtype=torch.bool, device=x.device)  # not named yet
         state, highest = None, place.new_full((x.shape[0], self.task.labels), -torch.inf)
         for named in range(min(self.longest, self.task.labels)):

@@ -42,7 +42,7 @@ class CoTeaching(TwoNetworks):
         self.forget, self.ramp = forget, ramp
 
     def may_be_best(self, clock: Clock) -> bool:
-        """Once items are left out."""
+        """Return True once items are dropped."""
         return ramp_up(clock, self.ramp) > 0
 
     def plan(self, clock: Clock) -> dict[str, float]:

@@ -62,13 +62,13 @@ ABOUT = About(
 )
 ROUNDS = (9 / 20, 14 / 20)  # shares of the schedule
 THETA = {"two-steps": 0.0, "threshold": 2.0, "proportion": 0.8, "positive": 5.0, "ensemble": 2.0, "bayesian": 0.3}
-ROWS = 1024  # of weak labels that are counted at a time: a mask of all is as large as they are
+ROWS = 1024  # rows per block when counting weak labels
 
 
 class Curriculum(Method):
     entry_state = (EntryState("weak", torch.int8, belief=torch.float16),)
 
-    weak: Tensor  # +1, -1, or 0 where there is no weak label; 0 wherever something was observed
+    weak: Tensor  # +1, -1, or 0 without a weak label; 0 for observed entries
     labelled: Tensor
 
     def __init__(
@@ -111,11 +111,11 @@ class Curriculum(Method):
         self.labelled.fill_(labelled / self.weak.numel())
 
     def may_be_best(self, clock: Clock) -> bool:
-        """Once weak labels are learned from, or none can come any more."""
+        """Return True once weak labels are used, or no more can come."""
         return clock.epoch >= self.rounds(clock.epochs)[-1] or any(bool(part.any()) for part in self.weak.split(ROWS))
 
     def rounds(self, epochs: int) -> list[int]:
-        """The epochs, counted from 0, before which is labelled."""
+        """Return the epochs, from 0, before which entries are labelled."""
         starts = [min(math.ceil(share * epochs - 1e-9), epochs - 1) for share in ROUNDS]
         return starts[:1] if self.strategy == "two-steps" else starts
 
@@ -127,14 +127,14 @@ class Curriculum(Method):
         if self.recompute:
             self.weak.zero_()
         with eval_mode(self):
-            for batch in pool.batches(clock):  # the batches of training, since `proportion` is a share of each
+            for batch in pool.batches(clock):  # training batches, since `proportion` is a share of each
                 weak = self.weak[batch.index]
                 free = (batch.z == 0) & (weak == 0)
                 scores, easy = self._select_confident(batch.x, free)
                 self.weak[batch.index] = torch.where(free & easy, scores.sign().to(torch.int8), weak)
 
     def _select_confident(self, x: Tensor | BatchShard, free: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores [B, L], whose signs are the labels, and which entries are easy, [B, L]."""
+        """Return scores [B, L], whose signs are the labels, and the mask of confident entries [B, L]."""
         if self.strategy == "bayesian":
             samples = self._samples(x)
             spread = torch.sigmoid(samples) if self.space == "probabilities" else samples
@@ -149,7 +149,7 @@ class Curriculum(Method):
         return scores, easy if self.strategy == "positive" else easy | (scores < -self.theta)
 
     def _samples(self, x: Tensor | BatchShard) -> Tensor:
-        """Logits of several passes with dropout before the head, and nowhere else. [passes, B, L]"""
+        """Return logits of several passes with dropout on the features only. [passes, B, L]"""
         network = self.networks[0]
         assert isinstance(network, Network)
         features = network.embed(x)
@@ -170,17 +170,16 @@ class Curriculum(Method):
         return logits
 
     def beliefs(self, rows: slice = slice(None)) -> Tensor:
-        """What was observed, the weak labels, and one half where there is neither."""
+        """Return observed labels, weak labels, and one half elsewhere."""
         z = self.observed(rows)
         return ((torch.where(z == 0, self.weak[rows], z).float() + 1) / 2).half()
 
 
 def label_rates(weak: Tensor, truth: Tensor) -> dict[str, float]:
-    """How good weak labels are, in a simulation: both [N, L], +1 yes, -1 no, 0 none or unknown.
+    """Rate weak labels in a simulation: both [N, L], +1 yes, -1 no, 0 none or unknown.
 
-    Of the weakly labelled entries that are truly yes, the share labelled yes ("TP"); of those truly no, the share
-    labelled no ("TN"); and the share labelled rightly ("accuracy"), which is what the paper gives for `positive`.
-    NaN where there is none.
+    "TP" is the share labelled yes among weakly labelled entries that are truly yes, "TN" the share labelled no among
+    those truly no, and "accuracy" the share labelled correctly. NaN if there is none.
     """
     right = weak == truth
     groups = {"TP": truth > 0, "TN": truth < 0, "accuracy": truth != 0}

@@ -45,7 +45,7 @@ class Decoupling(TwoNetworks):
         self.warmup = warmup
 
     def may_be_best(self, clock: Clock) -> bool:
-        """Once those on which both agree are left out."""
+        """Return True once items with agreement are dropped."""
         return clock.epoch >= self.warmup * clock.epochs
 
     def plan(self, clock: Clock) -> dict[str, float]:

@@ -47,8 +47,8 @@ ABOUT = About(
     in_papers=("EM loss+APL",),
     learns_from_unknown=True,
 )
-NOTHING = -1.0  # in the place of a belief
-AT_ONCE = 64  # labels whose entries are looked at together, each of them in one piece: across rows is far slower
+NOTHING = -1.0  # no belief yet
+AT_ONCE = 64  # labels per block; contiguous columns are far faster
 
 
 class EMAPL(Method):
@@ -75,15 +75,15 @@ class EMAPL(Method):
             self._relabel(pool, share)
 
     def may_be_best(self, clock: Clock) -> bool:
-        """Once there are beliefs: before, it is `em`."""
+        """Return True once there are beliefs: before, it is `em`."""
         return clock.epoch >= self._first_epoch(clock)
 
     def _first_epoch(self, clock: Clock) -> int:
-        """The first epoch, counted from 0, with beliefs."""
+        """Return the first epoch, from 0, with beliefs."""
         return max(1, min(round(self.warmup * clock.epochs), clock.epochs - 1))
 
     def share_at(self, clock: Clock) -> float:
-        """Share of the unknown entries that have a belief in this epoch."""
+        """Return the share of unknown entries that have a belief in this epoch."""
         first = self._first_epoch(clock)
         if clock.epoch < first:
             return 0.0
@@ -107,7 +107,7 @@ class EMAPL(Method):
             self.believed[:, block] = believed.T
 
     def _scores(self, pool: Pool) -> Tensor:
-        """Logits of all training items, as they are used: without dropout. [N, L]"""
+        """Return logits of all training items in evaluation mode. [N, L]"""
         scores = torch.empty(self.believed.shape, device=self.believed.device)
         with eval_mode(self):
             for batch in pool.in_order():
@@ -123,16 +123,18 @@ class EMAPL(Method):
         return {"loss": loss.item()}
 
     def beliefs(self, rows: slice = slice(None)) -> Tensor:
-        """What was observed, the soft no's, and one half where nothing is believed."""
+        """Return observed labels, soft negatives, and one half elsewhere."""
         believed = self.believed[rows]
         return torch.where(believed < 0, 0.5, believed)
 
 
 def smallest_per_row(values: Tensor, among: Tensor, counts: Tensor) -> Tensor:
-    """`selection.smallest` of each row [R, N], of each as many as its count says: a mask. A row is sorted for the last
-    value that is in; only where more are equal to that than there is room for is it asked which of them."""
+    """Apply `selection.smallest` to each row [R, N] with its own count: a mask.
+
+    Rows are sorted to find the last selected value; only rows with ties at that value need a further selection.
+    """
     candidates = torch.where(among, values, torch.inf)
-    # By NumPy: it sorts numbers alone, many at a time, and torch their places along with them, ten times as slow.
+    # NumPy sorts values only; torch also sorts positions, which is ten times slower.
     ordered = torch.from_numpy(np.sort(candidates.cpu().numpy(), axis=1)).to(values.device)
     last = ordered.gather(1, (counts - 1).clamp(min=0).unsqueeze(1))
     chosen = among & (candidates <= last) & (counts > 0).unsqueeze(1)

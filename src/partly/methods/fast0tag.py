@@ -59,12 +59,12 @@ class Fast0Tag(Method):
         self.network = low_rank_network(directions, size, task.labels, seed_for(task.config.seed, "label vectors"))
         if vectors is not None:
             weight = self.network.head.get_parameter("weight").requires_grad_(False)
-            if task.observed is not None:  # else they come with a trained model
+            if task.observed is not None:  # otherwise they come with the saved model
                 weight.copy_(label_vectors(vectors, task.observed.names, size, task.read_vectors))
         self.optimiser = task.optimiser(self.network.parameters())
 
     def _is_ranking(self, clock: Clock) -> bool:
-        """Whether the order of labels is learned by now, and no longer each by itself."""
+        """Tell whether the warm-up is over and labels are ranked."""
         return clock.progress >= self.warmup
 
     def plan(self, clock: Clock) -> dict[str, float]:

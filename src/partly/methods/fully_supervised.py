@@ -37,7 +37,7 @@ ABOUT = About(in_papers=("Fully-Supervised",))
 class FullySupervised(Method):
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        self.network = task.network(at_random=False)  # it learns from items of which all is known, and they are few
+        self.network = task.network(at_random=False)  # fully labelled items are no random sample
         self.optimiser = task.optimiser(self.network.parameters())
 
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:

@@ -86,13 +86,13 @@ PRESETS: dict[str, Settings] = {
     "code": {**SHARED, **SEARCHED, "k": 3, "candidates": "bank"},
 }
 ENCODED = 1024  # items at a time
-EXACT = 1e-4  # of the cross-entropy: a smaller smoothness loss is rounding (few labels), and no scale
+EXACT = 1e-4  # relative to the cross-entropy; a smaller smoothness loss is rounding error
 
 
 class Imcl(Method):
     entry_state = (EntryState("classes", torch.int64, -1, per_label=False),)
     scale: Tensor  # of the smoothness losses; 0 until measured
-    classes: Tensor  # of the training items, -1 where not said
+    classes: Tensor  # classes of the training items, -1 if unknown
 
     def __init__(
         self,
@@ -135,11 +135,11 @@ class Imcl(Method):
         among.weights.requires_grad_(learn_graph)
         self.vectors = LabelVectors(among, no_value, known_through_graph)
         self.graph_optimiser = task.optimiser(among.parameters())
-        self.graph_optimiser.param_groups[0]["weight_decay"] = 0.0  # an edge that nothing speaks against stays
+        self.graph_optimiser.param_groups[0]["weight_decay"] = 0.0  # edges without evidence stay
         room = min(bank, len(task.items)) if candidates == "bank" else 0
         self.bank = Bank(room, self.network.width(task.items.shape) if room else 0, task.labels)
         self.register_buffer("scale", torch.zeros(2))
-        if task.observed is not None:  # a file that cannot be read is refused before the run begins
+        if task.observed is not None:  # an unreadable file is refused before training starts
             self.vectors.graph.connect(graph, task.observed)
             self.classes.copy_(self._classes(task.observed))
 
@@ -149,7 +149,7 @@ class Imcl(Method):
         return Bank.ENTRY_BYTES * entries, 0
 
     def _classes(self, labels: Labels) -> Tensor:
-        """Of each of these items, [N]; -1 where not said."""
+        """Return the class of each item, [N]; -1 if unknown."""
         if self.side is None:
             return torch.tensor(-1, device=self.scale.device).expand(len(labels))
         return torch.from_numpy(read_classes(self.side, labels.ids)).to(self.scale.device)
@@ -166,18 +166,18 @@ class Imcl(Method):
                 self.bank.store(self._candidates(pool, torch.from_numpy(drawn).sort().values, self.classes))
 
     def _first_epoch(self, clock: Clock) -> int:
-        """The first epoch, counted from 0, that looks at similar items."""
+        """Return the first epoch, from 0, that uses similar items."""
         return int(self.warmup * clock.epochs + 1e-9)
 
     def may_be_best(self, clock: Clock) -> bool:
-        """Once similar items are looked at."""
+        """Return True once similar items are used."""
         return clock.epoch >= self._first_epoch(clock)
 
     def plan(self, clock: Clock) -> dict[str, float]:
         return {"similar items are looked at": self.may_be_best(clock)}
 
     def _candidates(self, pool: Pool, index: Tensor, classes: Tensor) -> Candidates:
-        """Items of a pool; classes [N] of all that are in it."""
+        """Encode items of a pool; classes [N] belong to all its items."""
         return Candidates.concatenate(self._encode(pool.take(part), classes)[1] for part in index.split(ENCODED))
 
     # ---------------------------------------------------------------- a step
@@ -185,7 +185,7 @@ class Imcl(Method):
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits, own = self._encode(batch, self.classes)
         loss = known = bce(logits, batch.z).mean()
-        # Of a loss that is not finite the loop says what to do.
+        # The loop handles a loss that is not finite.
         if clock.epoch >= self._first_epoch(clock) and known.isfinite():
             smooth = self._smoothness(own, self.bank.candidates() if len(self.bank) else own)
             if self.relative and not self.scale.all():
@@ -196,13 +196,13 @@ class Imcl(Method):
         return {"loss": loss.item(), "known": known.item()}
 
     def _encode(self, batch: Batch, classes: Tensor) -> tuple[Tensor, Candidates]:
-        """Logits of some items, and the items as they look to others."""
+        """Return the logits of items, and the items as candidates."""
         features, logits = self.network.features_and_logits(batch.x, batch.z)
         side = torch.where(batch.index >= 0, classes[batch.index.clamp(min=0)], -1)
         return logits, Candidates(features, self.vectors.scores(logits), batch.z, batch.index, side)
 
     def _smoothness(self, own: Candidates, others: Candidates) -> Tensor:
-        """Mean squared errors of labels and of features, rebuilt from similar items: [2]."""
+        """Return the mean squared errors of labels and features, reconstructed from similar items: [2]."""
         support, *weights = self.similar(own, others)
         alone = support[:, 0] < 0
         chosen, place = support.clamp(min=0).unique(return_inverse=True)
@@ -216,32 +216,31 @@ class Imcl(Method):
 
     @torch.no_grad()
     def similar(self, own: Candidates, others: Candidates) -> tuple[Tensor, Tensor, Tensor]:
-        """Support, label weights and feature weights of some items, [B, k] each; nobody is similar to itself. Scales
-        that are to count in the search count once they are measured."""
+        """Return support, label weights and feature weights of items, [B, k] each. An item is never similar to itself.
+        With `scaled_search`, scales apply once they are measured."""
         count = 1 + max(int(part.side.max()) for part in (own, others))
         labels = own.with_side(self.vectors.fill_unknown(own.scores, own.z), self.side_weight, count)
         heard = others.with_side(self.vectors.through_graph(others.scores, others.z), self.side_weight, count)
         scales = self.scale if self.scaled_search and self.scale.all() else torch.ones_like(self.scale)
         lambda_y, lambda_f = (scales * scales.new_tensor(self.lambdas)).tolist()
-        if self.similar_by == "features":  # in the place of labels too, so that both have the same weights
+        if self.similar_by == "features":  # used for labels too, so that both have the same weights
             labels, heard = own.features, others.features
         views = (own.features, labels, others.features, heard)
         return self.pursuit(*views, lambda_y=lambda_y, lambda_f=lambda_f, exclude=own.places(others))
 
     @torch.no_grad()
     def _measure(self, known: Tensor, smooth: Tensor) -> None:
-        """What makes each smoothness loss as large as the cross-entropy now; waits for a batch that has all three."""
+        """Set the scale that makes each smoothness loss as large as the cross-entropy, once all are positive."""
         measured = (self.scale == 0) & (smooth > EXACT * known)
         self.scale.copy_(torch.where(measured, known / smooth, self.scale))
 
     # ---------------------------------------------------------------- reasons
 
     def explain(self, item: int | Tensor, label: int, pool: Pool | None = None) -> Explanation:
-        """The similar items, and the edges of the label graph, that speak for or against an entry.
+        """Return the similar items and the edges of the label graph that support or oppose an entry.
 
-        item: a position in the pool, whose known labels then count, or the features (the picture) of a new item. pool:
-        the items among which similar ones are sought, or None for the bank. Neighbours are positions in the pool, or in
-        the training items.
+        item: a position in the pool, whose known labels count, or the features (the image) of a new item. pool: the
+        items to search, or None for the bank. Neighbors are positions in the pool, or among the training items.
         """
         within(0, self.task.labels - 1, label=label)
         if pool is None and not (isinstance(item, Tensor) and len(self.bank)):

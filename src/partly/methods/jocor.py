@@ -51,7 +51,7 @@ class Jocor(TwoNetworks):
         self.forget, self.agreement, self.ramp = forget, agreement, ramp
 
     def may_be_best(self, clock: Clock) -> bool:
-        """Once items are left out."""
+        """Return True once items are dropped."""
         return ramp_up(clock, self.ramp) > 0
 
     def plan(self, clock: Clock) -> dict[str, float]:
@@ -66,5 +66,5 @@ class Jocor(TwoNetworks):
 
 
 def divergence(f: Tensor, g: Tensor) -> Tensor:
-    """KL(p, q) + KL(q, p) of p = sigmoid(f) and q = sigmoid(g), which is (p - q) (f - g). [B, L]"""
+    """Return KL(p, q) + KL(q, p) of p = sigmoid(f) and q = sigmoid(g), which is (p - q) (f - g). [B, L]"""
     return (torch.sigmoid(f) - torch.sigmoid(g)) * (f - g)

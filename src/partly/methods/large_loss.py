@@ -45,7 +45,7 @@ ABOUT = About(search={"share": (0.005, 0.1), "scheme": ["reject", "correct", "co
 
 class LargeLoss(Method):
     entry_state = (EntryState("held", torch.int8),)
-    held: Tensor  # observed labels and entries turned for good; there with that scheme alone
+    held: Tensor  # observed and permanently relabelled entries; only for that scheme
 
     def __init__(
         self,
@@ -84,11 +84,11 @@ class LargeLoss(Method):
         return {"unknown entries left out, or turned": self.share * clock.epoch / clock.epochs}
 
     def may_be_best(self, clock: Clock) -> bool:
-        """From the second epoch on; in the first it is `assume-negative`."""
+        """Return True from the second epoch on; the first is `assume-negative`."""
         return clock.epoch > 0
 
     def _flip_largest(self, logits: Tensor, index: Tensor, clock: Clock) -> Tensor:
-        """The labels of these items, after turning the worst of what is still unknown. [B, L]"""
+        """Return the labels of these items after relabelling the unknown entries with the largest loss. [B, L]"""
         z = self.held[index]
         if clock.epoch > 0:
             z[selection.large_loss(logits, z == 0, self.share / clock.epochs)] = 1
@@ -96,5 +96,5 @@ class LargeLoss(Method):
         return z
 
     def beliefs(self, rows: slice = slice(None)) -> Tensor | None:
-        """With entries turned for good: 1 for these, 0 for what is still taken for no."""
+        """With permanent relabelling, return 1 for positives and relabelled entries, else 0."""
         return (self.held[rows] > 0).half() if self.scheme == "correct-permanently" else None

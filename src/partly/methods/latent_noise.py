@@ -46,7 +46,7 @@ from partly.method import About, Method, Task
 from partly.pool import Batch
 
 ABOUT = About(search={"predicts": ["visual", "relevance"], "warmup": (0.0, 0.9)}, in_papers=("Latent Noise (visual)",))
-ODDS = 3.29  # log 27, the logit at which what is there is said
+ODDS = 3.29  # log 27, the initial logit of mentioning what is present
 
 
 class LatentNoise(Method):
@@ -71,21 +71,21 @@ class LatentNoise(Method):
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         visual, relevance = self._both_logits(batch.x, batch.z)
-        # Both at all times, so that the optimiser always has a gradient for all of its parameters.
+        # Both losses always enter, so that every parameter has a gradient.
         share = float(self._trains_relevance(clock))
         loss = ((1 - share) * self.loss(visual, batch.z) + share * self.loss(relevance, batch.z)).mean()
         self.step(loss, clock, self.optimiser)
         return {"loss": loss.item()}
 
     def _trains_relevance(self, clock: Clock) -> bool:
-        """Whether what is said is trained by now, and no longer what is there by itself."""
+        """Tell whether the warm-up of the visual classifier is over."""
         return clock.progress >= self.warmup
 
     def plan(self, clock: Clock) -> dict[str, float]:
         return {"what is said is learned": self._trains_relevance(clock)}
 
     def may_be_best(self, clock: Clock) -> bool:
-        """Once a step of the second phase was made; its last step decides."""
+        """Return True once a step of the second phase was made; the last step of an epoch decides."""
         return self._trains_relevance(replace(clock, step=clock.steps - 1))
 
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
@@ -93,13 +93,13 @@ class LatentNoise(Method):
         return visual if self.predicts == "visual" else relevance
 
     def _both_logits(self, x: Tensor | BatchShard, z: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The logits of both classifiers. [B, L]"""
+        """Return the logits of both classifiers. [B, L]"""
         features, visual = self.network.features_and_logits(x, z)
         return visual, mixture(visual, *self.noise(features).chunk(2, dim=1))
 
 
 def mixture(there: Tensor, said_if_there: Tensor, said_if_not: Tensor) -> Tensor:
-    """The logit of P(said | there) P(there) + P(said | not there) P(not there), from three logits. [B, L]"""
+    """Return the logit of P(said | there) P(there) + P(said | not there) P(not there), from three logits. [B, L]"""
     yes, no = F.logsigmoid(there), F.logsigmoid(-there)
     mentioned = torch.logaddexp(F.logsigmoid(said_if_there) + yes, F.logsigmoid(said_if_not) + no)
     unsaid = torch.logaddexp(F.logsigmoid(-said_if_there) + yes, F.logsigmoid(-said_if_not) + no)

@@ -44,10 +44,10 @@ from partly.networks import Network, Standardise
 from partly.pool import Pool
 
 ABOUT = About(search={"rank": [8, 32, 80], "ridge": (1.0, 1000.0), "fit": ["squared", "logistic"]})
-CURVATURE = {"squared": 1.0, "logistic": 0.25}  # the largest second derivative of each loss
-SPARSE_SHARE = 0.03  # share of entries that are known, below which the others are not touched
-BLOCK = 1 << 21  # numbers of some items that are worked on at a time
-CG_TOLERANCE = 1e-12  # of the first squared residual, for conjugate gradients
+CURVATURE = {"squared": 1.0, "logistic": 0.25}  # largest second derivative of each loss
+SPARSE_SHARE = 0.03  # known share below which only known entries are computed
+BLOCK = 1 << 21  # numbers per block of items
+CG_TOLERANCE = 1e-12  # relative to the first squared residual
 
 
 class Leml(Method):
@@ -71,7 +71,7 @@ class Leml(Method):
         self.ridge, self.fit, self.iterations = ridge, fit, iterations
         width = math.prod(task.items.shape)
         rank = min(rank, width, task.labels)
-        # Linear layers draw their first weights from the global generator, so these are made without.
+        # skip_init: linear layers would draw from the global generator.
         first = nn.utils.skip_init(nn.Linear, width, rank, bias=False)
         last = nn.utils.skip_init(nn.Linear, rank, task.labels)
         self.network = Network(
@@ -88,7 +88,7 @@ class Leml(Method):
         solves = [self.solve_h, self.solve_w]
         for step in range(clock.step, pool.steps):
             due = solves if pool.steps == 1 else solves[step : step + 1]
-            for solve in due if self.task.config.lr else ():  # all that a learning rate can mean to a solver
+            for solve in due if self.task.config.lr else ():  # a learning rate of 0 disables the solver
                 self.loss.fill_(solve(pool) / (len(pool) * self.task.labels))
             yield {"loss": self.loss.item()}
 
@@ -110,7 +110,7 @@ class Leml(Method):
     # ---------------------------------------------------------------- the two half-turns
 
     def solve_h(self, pool: Pool) -> float:
-        """The best H for this W; returns the objective before."""
+        """Solve H for this W; return the objective before."""
         h = self._read_out()
         labels, width = h.shape
         curves = self.ridge * torch.eye(width, dtype=h.dtype, device=h.device).flatten().repeat(labels, 1)
@@ -121,7 +121,7 @@ class Leml(Method):
             losses, slopes = self._losses(scores_at_known(z, factors, h), z)
             total += losses
             slope += slopes.T @ factors
-            # The same squares serve all labels of an item, and are added up where it is known.
+            # All labels of an item share the same squares, summed over known entries.
             squares = (factors.unsqueeze(2) * factors.unsqueeze(1)).flatten(1)
             curves.addmm_(z.abs().T, squares, alpha=CURVATURE[self.fit])
         roots = torch.linalg.cholesky(curves.view(labels, width, width))
@@ -131,7 +131,7 @@ class Leml(Method):
         return total
 
     def solve_w(self, pool: Pool) -> float:
-        """The best W for this H, as far as the iterations go; returns the objective before."""
+        """Solve W for this H, as far as the iterations go; return the objective before."""
         w, h = self.w.double(), self.h.double()
         slope, total = self.ridge * w, self._penalty()
         for x, z in self._standardized_blocks(pool):
@@ -149,20 +149,19 @@ class Leml(Method):
         return total
 
     def _read_out(self) -> Tensor:
-        """[L, rank + 1], in float64: H and the biases."""
+        """Return H and the biases, [L, rank + 1], in float64."""
         return torch.cat([self.h, self.bias.unsqueeze(1)], dim=1).double()
 
     # ---------------------------------------------------------------- parts of the objective
 
     def _standardized_blocks(self, pool: Pool) -> Iterator[tuple[Tensor, Tensor]]:
-        """Standardised items [B, D] and what is known of them [B, L], both in float64; the latter sparse, where it is
-        little."""
+        """Yield standardized items [B, D] and known labels [B, L] in float64, sparse if few are known."""
         standardise = self.network.get_submodule("features.0")
         labels, device = pool.labels, self.device
         few = labels.known_per_item().sum() < SPARSE_SHARE * math.prod(labels.shape)
-        # Read batch by batch, as items may lie anywhere, and worked on in larger blocks, as a batch takes little.
+        # Items are read in batches and processed in larger blocks, since a batch is little work.
         read = pool.items_in_order()
-        numbers = max(math.prod(pool.items.shape), labels.shape[1], (self.w.shape[0] + 1) ** 2)  # of an item
+        numbers = max(math.prod(pool.items.shape), labels.shape[1], (self.w.shape[0] + 1) ** 2)  # per item
         step = max(1, BLOCK // numbers // pool.batch_size) * pool.batch_size
         for start in range(0, len(pool), step):
             rows = slice(start, min(start + step, len(pool)))
@@ -175,7 +174,7 @@ class Leml(Method):
         return self.ridge / 2 * math.fsum(weight.double().square().sum().item() for weight in weights)
 
     def _losses(self, scores: Tensor, z: Tensor) -> tuple[float, Tensor]:
-        """The sum of the losses of the known entries, and d loss / d score of each entry, [B, L] as z is."""
+        """Return the sum of the losses of known entries, and d loss / d score of each entry, [B, L] like z."""
         s, y = (scores.values(), z.values()) if z.is_sparse else (scores, z)
         if self.fit == "squared":
             losses, slopes = (s - y).square() / 2, s - y
@@ -185,12 +184,12 @@ class Leml(Method):
 
 
 def append_one(made: Tensor) -> Tensor:
-    """[B, rank + 1], for the biases."""
+    """Append a column of ones for the biases: [B, rank + 1]."""
     return F.pad(made, (0, 1), value=1.0)
 
 
 def scores_at_known(z: Tensor, made: Tensor, h: Tensor) -> Tensor:
-    """Scores made @ h.T of the known entries, [B, L]; all others are 0, and not touched where z is sparse."""
+    """Return scores made @ h.T of known entries, [B, L]; others are 0, and skipped if z is sparse."""
     if not z.is_sparse:
         return torch.where(z != 0, made @ h.T, 0.0)
     item, label = z.indices()
@@ -198,19 +197,19 @@ def scores_at_known(z: Tensor, made: Tensor, h: Tensor) -> Tensor:
 
 
 def sparse_known(labels: Labels, rows: slice) -> Tensor:
-    """What is known of some items, [B, L] in float64."""
+    """Return the known labels of some items as a sparse tensor, [B, L] in float64."""
     z = sp.coo_array(labels.ternary()[rows])
     places, values = torch.from_numpy(np.stack(z.coords)).long(), torch.from_numpy(z.data).double()
     return torch.sparse_coo_tensor(places, values, z.shape, is_coalesced=True, check_invariants=True)
 
 
 def with_values(z: Tensor, values: Tensor) -> Tensor:
-    """Other values in the same places."""
+    """Return a sparse tensor with other values at the same positions."""
     return torch.sparse_coo_tensor(z.indices(), values, z.shape, is_coalesced=True, check_invariants=True)
 
 
 def conjugate_gradient(curve: Callable[[Tensor], Tensor], slope: Tensor, iterations: int) -> Tensor:
-    """v with curve(v) = slope, for a linear positive `curve`, by at most so many steps of conjugate gradients."""
+    """Solve curve(v) = slope for a linear positive definite `curve`, in at most this many steps."""
     v = torch.zeros_like(slope)
     residual, direction = slope, slope
     size = first = slope.square().sum()

@@ -35,7 +35,7 @@ from partly.errors import within
 from partly.losses import assume_negative
 from partly.method import About, LossMethod, Task
 
-# Both penalties are the tangent at the present weights: the same value and gradient in half the time.
+# Both penalties are computed by their tangent: the same value and gradient in half the time.
 
 
 class L1R(LossMethod):

@@ -38,5 +38,5 @@ ABOUT = About(search={"weight": (0.01, 1.0)}, in_papers=("One-Class Classificati
 
 
 def loss(logits: Tensor, z: Tensor, *, weight: float = 0.03) -> Tensor:
-    """Cross-entropy with every unknown entry taken for a yes, at `weight`. [B, L]"""
+    """Cross-entropy with every unknown entry as a positive, at `weight`. [B, L]"""
     return weighted_cross_entropy(logits, *terms.one_class(z, weight=weight, dtype=logits.dtype))

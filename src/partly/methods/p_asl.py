@@ -55,7 +55,7 @@ ABOUT = About(
 
 
 class PASL(Method):
-    prior: Tensor  # share of yes, by label
+    prior: Tensor  # share of positives per label
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class PASL(Method):
         return {"loss": loss.item()}
 
     def _ignore_mask(self, logits: Tensor, z: Tensor) -> Tensor | None:
-        """The unknown entries that do not count, [B, L]."""
+        """Return the mask of unknown entries that are ignored, [B, L]."""
         if self.mode == "negative":
             return None
         unknown = z == 0

@@ -56,7 +56,7 @@ class PerLabel(Method):
     supports_distributed = False
     kinds = ("features", "pictures")
     seeds: Tensor  # of each label's estimator, [L]
-    loss: Tensor  # of each label on what it was fitted to, [L]
+    loss: Tensor  # training loss of each label, [L]
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class PerLabel(Method):
 
     def _fit(self, label: int, x: Any, entries: Entries, name: str) -> None:
         def take(rows: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
-            return x[rows].astype(np.float64)  # of some items at a time, so that all of them need half the memory
+            return x[rows].astype(np.float64)  # only selected rows are float64, which halves the memory
 
         unfitted = ESTIMATORS[self.estimator](self.c, min(FOLDS, int(entries.yes.sum()), int((~entries.yes).sum())))
         fitted = fit_label(unfitted, take, entries, self.bags, int(self.seeds[label]), f"label {name!r}")
@@ -129,7 +129,7 @@ def _tuned_logistic_regression(c: float, folds: int) -> Any:
 
     if folds < 2:
         return _logistic_regression(c, folds)
-    how: dict[str, Any] = {"l1_ratios": (0.0,), "use_legacy_attributes": False}  # what later versions default to
+    how: dict[str, Any] = {"l1_ratios": (0.0,), "use_legacy_attributes": False}  # the default of later versions
     return LogisticRegressionCV(Cs=STRENGTHS, cv=folds, scoring="neg_log_loss", max_iter=1000, **how)
 
 

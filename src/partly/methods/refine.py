@@ -49,13 +49,13 @@ ABOUT = About(
     in_papers=("Ours (pseudo-label)",),
     learns_from_unknown=True,
 )
-MIN_GRADIENT = 1e-30  # a size of gradients that can be divided by
+MIN_GRADIENT = 1e-30  # avoids a division by 0
 
 
 class Refine(Method):
     entry_state = (EntryState("pseudo", belief=torch.float32),)
 
-    pseudo: Tensor  # what was observed, 1 or 0, and pseudo-labels elsewhere
+    pseudo: Tensor  # observed labels as 1 or 0, pseudo-labels elsewhere
 
     def __init__(
         self,
@@ -75,7 +75,9 @@ class Refine(Method):
         within(1, math.inf, fine_items=fine_items)
         self.rate, self.sharpness, self.ahead = rate, sharpness, ahead
         self.fine_weight, self.fine_items = fine_weight, fine_items
-        self.network = task.network(at_random=False)  # what follows from a coarse no is no fair sample
+        self.network = task.network(
+            at_random=False
+        )  # labels that follow from coarse negatives are not missing at random
         self.optimiser = task.optimiser(self.network.parameters())
         self.pseudo.fill_(start)
 
@@ -94,7 +96,7 @@ class Refine(Method):
             yield {"loss": loss.item()}
 
     def _loss(self, batch: Batch, fine: Batch, clock: Clock) -> Tensor:
-        """Of the real step, after the pseudo-labels of the batch have moved."""
+        """Return the loss of the real step, after the pseudo-labels of the batch have moved."""
         if not len(fine.index):
             return bce(self.network(batch.x, batch.z), batch.z).mean()
         pseudo = self._refine(batch, fine, self.ahead * self.task.learning_rate(clock))
@@ -105,7 +107,7 @@ class Refine(Method):
         return loss
 
     def _refine(self, batch: Batch, fine: Batch, lr: float) -> Tensor:
-        """What was observed of the batch, and its new pseudo-labels. [B, L]"""
+        """Return observed labels of the batch, and its new pseudo-labels. [B, L]"""
         pseudo = self.pseudo[batch.index]
         slope = pseudo_label_gradient(self.network, batch.x, pseudo, fine.x, fine.z, lr)
         if self.sharpness is None:
@@ -115,5 +117,5 @@ class Refine(Method):
         return torch.where(batch.z == 0, pseudo.lerp(better, self.rate), pseudo)
 
     def beliefs(self, rows: slice = slice(None)) -> Tensor:
-        """What was observed, and the pseudo-labels of what was not."""
+        """Return observed labels, and pseudo-labels elsewhere."""
         return self.pseudo[rows]

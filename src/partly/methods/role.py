@@ -54,9 +54,9 @@ from partly.solvers import folds
 from partly.solvers.calibration import calibrate
 
 ABOUT = About(search={"expected_yes": (1.0, 5.0), "step": (0.01, 1.0)}, in_papers=("ROLE",), learns_from_unknown=True)
-UNKNOWN, KNOWN = math.log(0.6 / 0.4), math.log(0.995 / 0.005)  # largest first estimates, as logits
-SAMPLE, ENTRIES = 2000, 500_000  # items, and entries, that the number of yes per item is estimated from, at most
-TOP, MIN_TOP = 0.1, 50  # share of the known yes with the highest scores, and the least number, among which c is counted
+UNKNOWN, KNOWN = math.log(0.6 / 0.4), math.log(0.995 / 0.005)  # largest initial estimates, as logits
+SAMPLE, ENTRIES = 2000, 500_000  # maximum items and entries to estimate positives per item
+TOP, MIN_TOP = 0.1, 50  # share of top-scoring known positives, and its minimum, for the label frequency
 DECAY, DECAY_OF_SQUARES, ADAM_EPSILON = 0.9, 0.999, 1e-12  # of Adam; gradients of single entries are small
 
 
@@ -91,7 +91,7 @@ class Role(Method):
 
     @classmethod
     def working_memory(cls, task: Task, settings: Mapping[str, Any]) -> int:
-        # A number that nobody gives is counted where some no is known, and else found by folds over some items.
+        # By default the number is counted if negatives are known, else estimated by cross-validation.
         counted = settings["expected_yes"] is not None or (
             task.observed is not None and task.observed.counts()[1].any()
         )
@@ -105,7 +105,7 @@ class Role(Method):
         self.expected.fill_(self._estimate_yes_per_item(pool) if self.expected_yes is None else self.expected_yes)
 
     def _estimate_yes_per_item(self, pool: Pool) -> float:
-        """Yes per item, from what is known and, where that is only yes, from the features too."""
+        """Estimate positives per item from known labels and, with positives only, from the features."""
         yes, no = (int(count.sum()) for count in pool.labels.counts())
         known = yes_per_item(yes, no, *pool.labels.shape)
         if no or not yes or pool.items.kind != "features":
@@ -129,24 +129,24 @@ class Role(Method):
         return {"loss": loss.item()}
 
     def _phase(self, clock: Clock) -> tuple[bool, Clock]:
-        """Whether this is the linear phase, and a clock for which the phase is the whole schedule."""
+        """Return whether this is the linear phase, and a clock whose schedule is that phase."""
         cut = min(round(self.linear_share * clock.epochs), clock.epochs - 1)
         if clock.epoch < cut:
             return True, replace(clock, epochs=cut)
         return False, replace(clock, epochs=clock.epochs - cut, epoch=clock.epoch - cut)
 
     def may_be_best(self, clock: Clock) -> bool:
-        """Once the network of the model is trained, in the second phase."""
+        """Return True in the second phase, which trains the network of the model."""
         return not self._phase(clock)[0]
 
     def _side(self, logits: Tensor, other: Tensor, z: Tensor) -> Tensor:
-        """What one of the two learns from what is known, from the other, and from the number of yes."""
+        """Return the loss of one side from known labels, from the other side, and from the number of positives."""
         entries = bce(logits, z) + cross_entropy(logits, torch.sigmoid(other.detach()))
         return entries.mean() + count_penalty(logits, self.expected)
 
     @torch.no_grad()
     def _move(self, index: Tensor, gradient: Tensor, rate: float) -> None:
-        """A step of Adam on these rows; all others stay exactly where they are."""
+        """Make a step of Adam on these rows; all others stay unchanged."""
         self.visits[index] += 1
         visits = self.visits[index].unsqueeze(1)
         moment = self.moment[index].lerp_(gradient, 1 - DECAY)
@@ -156,20 +156,22 @@ class Role(Method):
         self.estimates[index] -= rate * moment / (1 - DECAY**visits) / scale
 
     def beliefs(self, rows: slice = slice(None)) -> Tensor:
-        """What was observed, and the estimates of what was not."""
+        """Return observed labels, and estimates elsewhere."""
         z = self.observed(rows)
         return torch.where(z == 0, torch.sigmoid(self.estimates[rows]), (z > 0).float())
 
 
 def _sample_size(items: int, labels: int) -> int:
-    """How many items the number of yes per item is estimated from."""
+    """Return the number of items used to estimate the positives per item."""
     return min(items, SAMPLE, max(1, ENTRIES // labels))
 
 
 def label_frequency(x: Any, yes: npt.NDArray[np.bool_], seed: int) -> float:
-    """The chance that a yes is known, from standardised features x [N, D] and the known yes [N, L]; 1 where there is
-    none. What scores highest as a known yes is nearly always a yes, known or not, so the known share is counted there:
-    among all entries that score no less than the best `TOP` of the known yes do, each by the fold that did not see it.
+    """Return the probability that a positive is known, from standardized features x [N, D] and known positives [N, L].
+
+    Entries that score highest as known positives are almost all positive, known or not. The known share is counted
+    among all entries that score at least as high as the top `TOP` of the known positives, out of fold. 1 without known
+    positives.
     """
     count = int(yes.sum())
     if not count:

@@ -49,7 +49,7 @@ def loss(
 
 
 def may_be_best(clock: Clock, *, threshold: float, margin: float, gamma: float, start: float) -> bool:
-    """Once a step could take something for yes; the last step of an epoch decides."""
+    """Return True once a step could relabel entries; the last step of an epoch decides."""
     return replace(clock, step=clock.steps - 1).progress >= start
 
 

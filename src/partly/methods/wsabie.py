@@ -69,7 +69,7 @@ class Wsabie(Method):
         self.optimiser = task.optimiser(self.network.parameters())
 
     def _is_ranking(self, clock: Clock) -> bool:
-        """Whether the order of labels is learned by now, and no longer each by itself."""
+        """Tell whether the warm-up is over and labels are ranked."""
         return clock.progress >= self.warmup
 
     def plan(self, clock: Clock) -> dict[str, float]:
@@ -88,18 +88,19 @@ class Wsabie(Method):
 
     @torch.no_grad()
     def _limit_norms(self) -> None:
-        """Label vectors that are too long are cut to `max_norm`."""
+        """Limit label vectors to the norm `max_norm`."""
         self.network.head.get_parameter("weight").renorm_(2, 0, self.max_norm)
 
 
 def warp(logits: Tensor, yes: Tensor, no: Tensor, margin: float, trials: int, generator: torch.Generator) -> Tensor:
-    """The mean over the yes p of an item of H(|no| // draws) (margin - s_p + s_n), H(k) = 1 + 1/2 + ... + 1/k. [B]
+    """Return the mean over the positives p of an item of H(|no| // draws) (margin - s_p + s_n), H(k) = 1 + 1/2 + ... +
+    1/k. [B]
 
-    n is the first no drawn with s_n > s_p - margin, `draws` how many were drawn to find it. yes, no: boolean, [B, L].
+    n is the first negative drawn with s_n > s_p - margin, `draws` the number of draws. yes, no: masks, [B, L].
     """
     count = no.sum(dim=1)
     item, label = (yes & (count > 0).unsqueeze(1)).nonzero(as_tuple=True)
-    # The no's of each item first, so that a random place below their count is a random no.
+    # Negatives first, so that a random position below their count is a random negative.
     places = no.byte().argsort(dim=1, descending=True, stable=True)
     random = torch.rand(len(item), min(trials, no.shape[1]), generator=generator).to(logits.device)
     drawn = places[item.unsqueeze(1), (random * count[item].unsqueeze(1)).long()]
@@ -113,5 +114,5 @@ def warp(logits: Tensor, yes: Tensor, no: Tensor, margin: float, trials: int, ge
 
 
 def _harmonic(most: int, like: Tensor) -> Tensor:
-    """H(0), ..., H(most)."""
+    """Return H(0), ..., H(most)."""
     return F.pad(1 / torch.arange(1, most + 1, dtype=like.dtype, device=like.device), (1, 0)).cumsum(0)

@@ -1,5 +1,4 @@
-"""Choosing between models without clean labels: criteria on held-out observed entries, and estimates of the share of
-yes."""
+"""Model selection without clean labels: criteria on held-out observed entries, and estimates of the share of yes."""
 
 from __future__ import annotations
 
@@ -12,25 +11,25 @@ __all__ = ["criteria", "default", "priors", "score"]
 
 
 def score(name: str, scores: Any, labels: Any, **settings: Any) -> float:
-    """What held-out scores [N, L] are worth by a criterion, more is better; NaN where what is known does not define it.
+    """Score held-out predictions by a criterion; higher is better, NaN where the known entries do not define it.
 
-    labels: `Labels`, or an array of 1 yes, 0 no, NaN unknown. `partly.criteria()` says what each criterion assumes.
+    `partly.criteria()` lists the assumptions of each criterion.
 
     Parameters
     ----------
     name : str
-        Of a criterion.
+        Name of a criterion.
     scores : array [N, L], or iterator over blocks of it
         Logits or probabilities.
     labels : Labels, or array of [N, L]
         1 yes, 0 no, NaN unknown.
     **settings
-        Of the criterion.
+        Settings of the criterion.
 
     Returns
     -------
     float
-        More is better.
+        Higher is better.
 
     Examples
     --------
@@ -49,9 +48,9 @@ def score(name: str, scores: Any, labels: Any, **settings: Any) -> float:
 
 
 def default(labels: Any) -> str:
-    """The criterion that fits what is known: `log-loss` where some no is known, else `auc-unknown-as-no-weighted`.
+    """Return the criterion for these labels: `log-loss` where some no is known, else `auc-unknown-as-no-weighted`.
 
-    docs/choosing.md says what this was measured on.
+    See docs/choosing.md for the evidence.
 
     Parameters
     ----------

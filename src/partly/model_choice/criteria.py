@@ -17,7 +17,7 @@ from partly.errors import DataError, SettingError
 from partly.labels import Labels, scored
 from partly.labels.scored import Scores
 from partly.model_choice import priors
-from partly.model_choice.recalibration import Entries, entries, fitted, moments, standardised
+from partly.model_choice.recalibration import Entries, collect_entries, fit_scale, moments, standardize
 from partly.registry import Info, Registry
 
 
@@ -157,10 +157,10 @@ def average_precision_corrected(scores: Scores, labels: Labels, *, prior: str | 
             f"average-precision-corrected: prior holds {shares.size} shares for {labels.shape[1]} labels."
         )
     pairs = zip(scored.iter_yes_rest(scores, labels), shares, strict=True)
-    return scored.mean(np.array([_corrected(yes, rest, share) for (yes, rest), share in pairs]))
+    return scored.mean(np.array([_corrected_precision(yes, rest, share) for (yes, rest), share in pairs]))
 
 
-def _corrected(yes: Scores, rest: Scores, share: float) -> float:
+def _corrected_precision(yes: Scores, rest: Scores, share: float) -> float:
     """Average precision of one label of which this share of all items is yes; equal scores are one threshold."""
     if not len(yes) or not len(rest):
         return math.nan
@@ -188,11 +188,11 @@ def log_loss(scores: Scores, labels: Labels) -> float:
 
     1 - loss / loss of the shares: 0 is no better than these. NaN where all judged entries are equal.
     """
-    fit = fitted(judged_entries(scores, labels))
+    fit = fit_scale(select_entries(scores, labels))
     return 1 - fit.loss / fit.alone if fit.alone else math.nan
 
 
-def judged_entries(scores: Scores, labels: Labels) -> Entries:
+def select_entries(scores: Scores, labels: Labels) -> Entries:
     """Return the known entries, z-scored over all items; all entries, unknown as no, where no no is known."""
     if not np.isfinite(scores).all():
         raise DataError("log-loss takes finite scores, and some are infinite: cut them off, or choose by auc.")
@@ -201,12 +201,12 @@ def judged_entries(scores: Scores, labels: Labels) -> Entries:
     if values.all():
         targets = np.zeros((width, items), np.int8)
         targets[columns, rows] = 1
-        return entries(standardised(scores.T), None, targets, np.full(width, items))
+        return collect_entries(standardize(scores.T), None, targets, np.full(width, items))
     order = np.argsort(columns, kind="stable")
     rows, columns = rows[order], columns[order]
     mean, factor = moments(scores.T)
     z = (scores[rows, columns] - mean[columns]) * factor[columns]
-    return entries(z, None, values[order], np.bincount(columns, minlength=width))
+    return collect_entries(z, None, values[order], np.bincount(columns, minlength=width))
 
 
 @criterion()
@@ -219,12 +219,12 @@ def log_rank(scores: Scores, labels: Labels) -> float:
 
     Rank 1 is the highest score; equal scores share the mean of their ranks. NaN where no yes is known.
     """
-    logs = [np.log(_ranks(yes, rest) / labels.shape[0]) for yes, rest in scored.iter_yes_rest(scores, labels)]
+    logs = [np.log(_rank_yes(yes, rest) / labels.shape[0]) for yes, rest in scored.iter_yes_rest(scores, labels)]
     values = np.concatenate(logs) if logs else np.empty(0)
     return -float(values.mean()) if len(values) else math.nan
 
 
-def _ranks(yes: Scores, rest: Scores) -> Scores:
+def _rank_yes(yes: Scores, rest: Scores) -> Scores:
     """Rank of each yes among all items of a label."""
     every = np.sort(np.concatenate([yes, rest]))
     below, up_to = (np.searchsorted(every, yes, side=side) for side in ("left", "right"))
@@ -242,8 +242,8 @@ def reciprocal_rank(scores: Scores, labels: Labels) -> float:
 
     Other known yes of the item are passed over; equal scores share the mean of their ranks. NaN where no yes is known.
     """
-    fit = fitted(judged_entries(scores, labels))
-    logits = fit.scale * standardised(scores.T).T + fit.biases
+    fit = fit_scale(select_entries(scores, labels))
+    logits = fit.scale * standardize(scores.T).T + fit.biases
     rows, columns, values = labels.entries()
     rows, columns = rows[values == 1], columns[values == 1]
     items, starts, counts = np.unique(rows, return_index=True, return_counts=True)

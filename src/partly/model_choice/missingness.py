@@ -49,7 +49,7 @@ FACTORS = (1e-9, 1e9)  # of the odds, between which it is looked for
 
 @dataclass(frozen=True, eq=False)
 class Missingness:
-    """How entries are missing, and how many entries of its label one known yes and one known no stand for, [L]."""
+    """Result of the test, with the weights of known yes and known no of each label, [L]."""
 
     kind: Kind
     p_value: float = float("nan")
@@ -68,31 +68,31 @@ class Missingness:
 
     @property
     def biased(self) -> bool:
-        """Whether scores on known entries do not hold for all entries."""
+        """True if scores on known entries do not hold for all entries."""
         return self.kind == "by-answer" or self.withheld
 
     @property
     def withheld(self) -> bool:
-        """Whether they cannot be corrected either."""
+        """True if such scores cannot be corrected either."""
         return self.kind in ("uncertain", "unexplained")
 
     def describe(self) -> list[str]:
-        """Say what was found and what was done about it."""
+        """Return sentences on the result and its consequences."""
         if not self.biased:
             return []
-        found = f"Labels are not missing at random (p = {self.p_value:.2g})"
+        result = f"Labels are not missing at random (p = {self.p_value:.2g})"
         if self.withheld:
-            why = "and known entries do not look like unknown ones of the same answer"
+            reason = "and known entries differ from unknown ones with the same answer"
             if self.kind == "uncertain":
-                why = "and too few entries are known to tell at which rates yes and no are known"
+                reason = "and too few entries are known to estimate the rates at which yes and no are known"
             return [
-                f"{found}, {why}.",
-                "Scores on known entries would mislead and are withheld. Draw some items at random, label them "
+                f"{result}, {reason}.",
+                "Scores on known entries would be misleading and are withheld. Draw some items at random, label them "
                 "completely, and test on them.",
             ]
         shares = f"an estimated {self.yes_known:.0%} of all yes and {self.no_known:.0%} of all no are known"
         return [
-            f"{found}: {shares}.",
+            f"{result}: {shares}.",
             "Scores are corrected by weighting known entries. The correction assumes that, within a label, yes and no "
             "are each known at random.",
         ]
@@ -109,7 +109,7 @@ class EntrySums:
         self.testable = not self.complete and yes > 0 and no > 0
 
     def passing(self, parts: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
-        """Yield the same blocks of rows, each with the rows that it holds, and add them up on the way."""
+        """Yield the blocks unchanged, each with its rows, and add them to the sums."""
         every = np.arange(len(self.labels))
         for rows, block in parts:
             if self.testable:
@@ -118,33 +118,33 @@ class EntrySums:
 
     def add(self, index: npt.NDArray[np.int64], block: Any) -> None:
         """Add scores [B, L] of the items at these positions."""
-        scores, z = bounded(block), self.labels.rows(index)
+        scores, z = to_unit_interval(block), self.labels.rows(index)
         for group in range(GROUPS):
-            own = index % GROUPS == group
-            if own.any():
-                s, said = scores[own], z[own]
+            members = index % GROUPS == group
+            if members.any():
+                s, values = scores[members], z[members]
                 for kind, value in ((YES, 1), (NO, -1), (UNKNOWN, 0)):
-                    there = said == value
-                    chosen = np.where(there, s, 0)
-                    moments = (there.sum(axis=0), chosen.sum(axis=0), (chosen**2).sum(axis=0))
+                    mask = values == value
+                    chosen = np.where(mask, s, 0)
+                    moments = (mask.sum(axis=0), chosen.sum(axis=0), (chosen**2).sum(axis=0))
                     self.sums[kind, group] += np.stack(moments, axis=-1)
 
     @cached_property
     def missingness(self) -> Missingness:
-        """The result of the test; ask when all blocks are added."""
-        return self.examined(RISK)
+        """Result of the test; valid when all blocks are added."""
+        return self.decide(RISK)
 
-    def examined(self, risk: float) -> Missingness:
-        """The result of the test at another risk of rejecting what holds."""
+    def decide(self, risk: float) -> Missingness:
+        """Run the test at a significance level."""
         if not self.testable:
             return Missingness("complete" if self.complete else "untested")
-        return examine(self.sums, len(self.labels), risk)
+        return decide_from_sums(self.sums, len(self.labels), risk)
 
     def without(self, group: int) -> tuple[Floats, Floats] | None:
         """Return the weights that follow from all items but those of one group."""
         if self.missingness.weights is None:
             return None
-        return _weighed(self.sums.sum(axis=1) - self.sums[:, group], "by-answer").weights
+        return _compute_weights(self.sums.sum(axis=1) - self.sums[:, group], "by-answer").weights
 
 
 def missingness(scores: Any, labels: Labels, risk: float = RISK) -> Missingness:
@@ -153,25 +153,25 @@ def missingness(scores: Any, labels: Labels, risk: float = RISK) -> Missingness:
     blocks = (slice(start, min(start + BLOCK, len(labels))) for start in range(0, len(labels), BLOCK))
     for _ in sums.passing((rows, array[rows]) for rows in blocks):
         pass
-    return sums.examined(risk)
+    return sums.decide(risk)
 
 
-def hidden_yes(scores: Any, labels: Labels) -> Floats:
+def estimate_hidden_yes(scores: Any, labels: Labels) -> Floats:
     """Return how many yes are hidden among the unknown entries of each label, [L], whether or not the test rejects."""
     sums = EntrySums(labels)
     sums.add(np.arange(len(labels)), scores)
-    found = _weighed(sums.sums.sum(axis=1), "by-answer").hidden_yes
-    assert found is not None
-    return found
+    hidden = _compute_weights(sums.sums.sum(axis=1), "by-answer").hidden_yes
+    assert hidden is not None
+    return hidden
 
 
-def bounded(scores: Any) -> Floats:
-    """Return probabilities as they are, and other scores through a sigmoid."""
-    found = np.asarray(scores, np.float64)
-    return found if not found.size or (found.min() >= 0 and found.max() <= 1) else np.asarray(expit(found))
+def to_unit_interval(scores: Any) -> Floats:
+    """Return probabilities unchanged, and other scores through a sigmoid."""
+    values = np.asarray(scores, np.float64)
+    return values if not values.size or (values.min() >= 0 and values.max() <= 1) else np.asarray(expit(values))
 
 
-def examine(sums: Floats, items: int, risk: float = RISK) -> Missingness:
+def decide_from_sums(sums: Floats, items: int, risk: float = RISK) -> Missingness:
     """Decide by the sums of scores [3 kinds, GROUPS, L, 3 moments]."""
     total = sums.sum(axis=1)
     usable = _usable(total)
@@ -181,9 +181,9 @@ def examine(sums: Floats, items: int, risk: float = RISK) -> Missingness:
     if not p < risk:
         return Missingness("untested" if np.isnan(p) else "at-random", p)
     misfit = 2 * np.nanmin([1.0, _p_value(_excess, sums), _p_value(_excess_of_squares, sums)])
-    found = _weighed(total, "unexplained" if misfit < MISFIT_RISK else "by-answer", p)
-    unsure = found.kind == "by-answer" and not _error(_log_rates, sums) <= MAX_ERROR
-    return replace(found, kind="uncertain") if unsure else found
+    result = _compute_weights(total, "unexplained" if misfit < MISFIT_RISK else "by-answer", p)
+    unsure = result.kind == "by-answer" and not _error(_log_rates, sums) <= MAX_ERROR
+    return replace(result, kind="uncertain") if unsure else result
 
 
 def _error(statistic: Callable[[Floats], float], sums: Floats) -> float:
@@ -214,7 +214,7 @@ def _means(total: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _precision(total: Floats) -> Floats:
-    """How much each label counts, [L]: the inverse variance of mean(unknown) - mean(known), for equal entries."""
+    """Weight of each label, [L]: the inverse variance of mean(unknown) - mean(known), for equal entries."""
     yes, no, unknown = total[..., 0]
     return np.where(_usable(total), (yes + no) * unknown / np.maximum(yes + no + unknown, 1), 0.0)
 
@@ -227,7 +227,7 @@ def _difference(total: Floats) -> float:
 
 
 def _excess(total: Floats) -> float:
-    """How much higher unknown entries score than the mixture; other than 0 where no share from 0 to 1 would do."""
+    """Excess score of unknown entries over the mixture; not 0 where no share from 0 to 1 fits."""
     return float((_precision(total) * _gap(total, _means(total)[1])).sum())
 
 
@@ -252,17 +252,17 @@ def _factor(total: Floats) -> float:
     score, weight = _means(total)[1], _precision(total)
     wanted, per_share = weight * (score[UNKNOWN] - score[NO]), weight * (score[YES] - score[NO])
 
-    def missed(factor: float) -> float:
+    def remainder(factor: float) -> float:
         return float((wanted - per_share * _shares(total, factor)).sum())
 
     low, high = FACTORS
-    if missed(low) <= 0:
+    if remainder(low) <= 0:
         return 0.0
-    if missed(high) >= 0:
+    if remainder(high) >= 0:
         return high
     for _ in range(60):
         middle = float(np.sqrt(low * high))
-        low, high = (middle, high) if missed(middle) > 0 else (low, middle)
+        low, high = (middle, high) if remainder(middle) > 0 else (low, middle)
     return float(np.sqrt(low * high))
 
 
@@ -279,12 +279,12 @@ def _own_shares(total: Floats, common: Floats) -> Floats:
     )
     error += part**2 * variance[YES] / np.maximum(count[YES], 1)
     error = np.where(sure, error, 1) / np.where(sure, gap, 1) ** 2 + 1e-12
-    own = np.clip((score[UNKNOWN] - score[NO]) / np.where(sure, gap, 1), 0, 1)
-    between = float((((own - common) ** 2 - error) / error)[sure].sum() / (1 / error)[sure].sum())
-    return np.where(sure, common + max(between, 0) / (max(between, 0) + error) * (own - common), common)
+    separate = np.clip((score[UNKNOWN] - score[NO]) / np.where(sure, gap, 1), 0, 1)
+    between = float((((separate - common) ** 2 - error) / error)[sure].sum() / (1 / error)[sure].sum())
+    return np.where(sure, common + max(between, 0) / (max(between, 0) + error) * (separate - common), common)
 
 
-def _weighed(total: Floats, kind: Kind, p: float = float("nan")) -> Missingness:
+def _compute_weights(total: Floats, kind: Kind, p: float = float("nan")) -> Missingness:
     yes, no, unknown = total[..., 0]
     usable = _usable(total)
     hidden = _own_shares(total, _shares(total, _factor(total))) * unknown
@@ -298,5 +298,5 @@ def _weighed(total: Floats, kind: Kind, p: float = float("nan")) -> Missingness:
 
 
 def _log_rates(total: Floats) -> float:
-    found = _weighed(total, "by-answer")
-    return float(np.log(found.yes_known / found.no_known))
+    result = _compute_weights(total, "by-answer")
+    return float(np.log(result.yes_known / result.no_known))

@@ -60,7 +60,7 @@ __all__ = [
 
 
 _SIZES: dict[tuple[Any, ...], tuple[int | None, int]] = {}
-EXAMPLES_PER_CHUNK = 8  # examples at a time, since items may have to be read from somewhere
+EXAMPLES_PER_CHUNK = 8  # items may have to be read from disk
 
 
 def heads() -> dict[str, registry.Info]:
@@ -133,7 +133,7 @@ def build_body(
         return nn.Sequential(Standardise(statistics, items.shape)), items.shape[0]
     if maps:
         built.pooling = None
-    # One that knows its own scale is given pixels as they are, and nothing needs to be measured.
+    # A backbone that normalizes takes raw pixels, so no statistics are needed.
     measured = identity_statistics(items.shape[0]) if built.normalises else items.statistics
     return nn.Sequential(Standardise(measured, items.shape), built), built.width
 
@@ -147,7 +147,7 @@ def resize_to_backbone(items: Items, backbone: str | None, settings: dict[str, A
 
 
 def feature_width(items: Items, backbone: str | None, settings: dict[str, Any] | None = None) -> int:
-    """Return how many numbers of an item reach the head, before any of them are computed."""
+    """Return the number of features that reach the head, without computing any."""
     name = backbone or backbones.UNTRAINED[items.kind]
     return items.shape[0] if name is None else _probe_sizes(items, name, settings)[1]
 

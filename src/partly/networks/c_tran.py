@@ -31,9 +31,9 @@ from partly.networks.network import as_maps
 from partly.registry import About
 
 ABOUT = About(takes_maps=True)
-MAX_GIVEN_SHARE = 0.75  # at most this share of what is known is given in training, on average
-CHUNK_NUMBERS = 2**20  # numbers in the tokens of the items that are worked on at a time
-CHECKPOINT_NUMBERS = 2**22  # numbers in the tokens of a batch: with more, they are worked out again for the gradient
+MAX_GIVEN_SHARE = 0.75  # upper bound of the share of known labels given in training
+CHUNK_NUMBERS = 2**20  # numbers in the tokens of a chunk of items
+CHECKPOINT_NUMBERS = 2**22  # above it, activations are recomputed for the gradient
 
 
 class CTran(nn.Module):
@@ -80,7 +80,7 @@ def state_embeddings(given: Tensor, yes: Tensor, no: Tensor) -> Tensor:
     """Return the embedding of the given labels, [B, L, width]; unknown adds nothing."""
     state = given.unsqueeze(2)
     told: Tensor = torch.where(state > 0, yes, torch.where(state < 0, no, 0.0))
-    scale: float = yes.shape[-1] ** 0.5  # as embeddings usually have it: a step of the optimiser counts for more
+    scale: float = yes.shape[-1] ** 0.5  # scaled as embeddings usually are, so that optimizer steps have more effect
     return told * scale
 
 
@@ -115,7 +115,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Scaled dot-product attention, [B, heads, T, D] each."""
     if forward_ad.unpack_dual(query).tangent is None:
         return F.scaled_dot_product_attention(query, key, value)
-    # torch's own, three times as fast at 1,000 tokens, knows no derivative in forward mode.
+    # torch's function is faster, but has no forward-mode derivative.
     closeness: Tensor = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
     return closeness.softmax(dim=-1) @ value
 

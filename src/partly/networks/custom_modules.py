@@ -20,7 +20,7 @@ from partly.errors import SettingError
 from partly.registry import is_installed
 
 PREFIX = "own:"
-NONE = "none"  # the head of a backbone that is a whole network
+NONE = "none"  # the head of a backbone that makes logits itself
 Part = nn.Module | Callable[..., nn.Module]
 
 _REGISTERED: WeakValueDictionary[str, Any] = WeakValueDictionary()

@@ -15,12 +15,10 @@ from partly.errors import within
 from partly.networks import mlp
 from partly.networks.layers import apply_in_chunks
 
-LITERAL = 512  # labels up to which a label's state has a coordinate for each label, as in the paper
-STATE = LITERAL * LITERAL  # numbers per item: above that many labels, states are so much smaller
-CHUNK_NUMBERS = (
-    2**19
-)  # numbers in the states of the items that are worked on at a time: what fits into a cache is faster
-CHECKPOINT_NUMBERS = 2**23  # numbers in the states of a batch: with more, they are worked out again for the gradient
+LITERAL = 512  # maximum number of labels for states of size L, as in the paper
+STATE = LITERAL * LITERAL  # numbers per item; with more labels, states are smaller
+CHUNK_NUMBERS = 2**19  # numbers in the states of a chunk, which fits into a cache
+CHECKPOINT_NUMBERS = 2**23  # above it, states are recomputed for the gradient
 
 
 class LabelGNN(nn.Module):
@@ -74,7 +72,7 @@ class LabelGNN(nn.Module):
         state = first.flatten(0, 1)  # [B L, hidden]
         for _ in range(self.steps):
             messages = F.relu(self.message(state)).unflatten(0, logits.shape)
-            # The mean over the others is the sum over all less the own: linear in L. A single label hears nothing.
+            # The mean over the others is the sum over all minus the own: linear in L. A single label gets 0.
             heard = (messages.sum(dim=1, keepdim=True) - messages) / max(1, self.labels - 1)
             state = self.update(heard.flatten(0, 1), state)
         both = first + state.unflatten(0, logits.shape)

@@ -32,11 +32,11 @@ MAX_L1_FEATURES = 400  # above it the Laplace kernel uses Euclidean distances, w
 LANDMARKS = 1500
 AXES = 600
 QUANTILES = 200
-SAMPLE = 10_000  # items by which quantiles are measured
-CLIP = 8.0  # of standardised features: one extreme value shall not be far from everything
-NORMAL_CLIP, NORMAL_RANGE = 3.0, 4.0  # of normal scores, before and after they are standardised
-MIN_AXIS = 1e-6  # of the largest axis: shorter ones are left out
-DISTANCE_CHUNK = 256  # items of which distances are worked out at a time
+SAMPLE = 10_000  # items used to measure quantiles
+CLIP = 8.0  # of standardized features, so that one extreme value does not dominate distances
+NORMAL_CLIP, NORMAL_RANGE = 3.0, 4.0  # of normal scores, before and after standardization
+MIN_AXIS = 1e-6  # relative to the largest axis; shorter ones are dropped
+DISTANCE_CHUNK = 256  # items per chunk of distances
 
 
 class Clip(nn.Module):
@@ -99,7 +99,7 @@ class NormalScores(nn.Module):
         after = torch.searchsorted(self.marks, values, right=right).clamp(1, count - 1)
         low, high = self.marks.gather(1, after - 1), self.marks.gather(1, after)
         share = ((values - low) / (high - low).clamp(min=1e-30)).clamp(0, 1)
-        if right:  # the largest value, however many items share it, has passed every mark
+        if right:  # the largest value has passed every mark, even if tied
             share = torch.where(values >= high, 1.0, share)
         return (after - 1 + share) / (count - 1)
 
@@ -139,7 +139,7 @@ class Nystroem(nn.Module):
         features = torch.from_numpy(near) @ self.axes
         self.mean.copy_(features.mean(dim=0))
         scale = ((features - self.mean) ** 2).sum(dim=1).mean().clamp(min=1e-12)
-        factor = (len(axes) / scale).sqrt()  # so that a feature has mean square 1 on average
+        factor = (len(axes) / scale).sqrt()  # features have mean square 1 on average
         self.axes.mul_(factor)
         self.mean.mul_(factor)
 
@@ -171,7 +171,7 @@ def head(
     room = max(1, MAX_EXAMPLE_NUMBERS // inputs)
     some, normal = examples(min(landmarks, room)), NormalScores(examples(min(SAMPLE, room)))
     raw, clipped = Rescale(scales), Clip()
-    parts = {
+    kinds = {
         "linear": nn.Identity(),
         "linear_raw": raw,
         "gaussian": nn.Sequential(clipped, Nystroem(clipped(some), axes)),
@@ -180,6 +180,6 @@ def head(
             normal, Nystroem(normal(some), axes, power=1, norm=1 if inputs <= MAX_L1_FEATURES else 2)
         ),
     }
-    widths = {name: inputs if name.startswith("linear") else min(axes, len(some)) for name in parts}
-    members = FeatureUnion(parts, widths)
+    widths = {name: inputs if name.startswith("linear") else min(axes, len(some)) for name in kinds}
+    members = FeatureUnion(kinds, widths)
     return members, nn.Linear(members.width, labels)

@@ -25,7 +25,7 @@ class LazyFeatures:
     """Features [N, D] of other items, computed on demand."""
 
     source: Items
-    body: nn.Module  # what the network does before its head
+    body: nn.Module  # layers before the head
     origin: Origin
     width: int
     kind: Kind = "features"
@@ -125,7 +125,7 @@ def resize_like_training(items: Items, origin: Origin) -> Items:
 
 def _backbone(name: str, shape: tuple[int, ...], settings: dict[str, Any]) -> backbones.Backbone:
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed_for("features", name))  # of one that brings no weights
+        torch.manual_seed(seed_for("features", name))  # for backbones with random weights
         made: backbones.Backbone = backbones.find(name).make(shape, **settings)
     return made
 

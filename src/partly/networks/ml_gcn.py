@@ -31,7 +31,7 @@ from partly.labels.matrix import blocks
 from partly.networks import mlp
 from partly.networks.label_vectors import SIZE, ReadVectors, label_vectors, vector_size
 
-HIDDEN, SLOPE = 1024, 0.2  # size of the paper, and the slope of its leaky ReLU
+HIDDEN, SLOPE = 1024, 0.2  # the paper's hidden size and slope of its leaky ReLU
 Counts = npt.NDArray[np.float32]
 
 
@@ -125,7 +125,7 @@ def head(
     assert isinstance(last, nn.Linear)
     graph = torch.eye(labels) if observed is None else label_graph(observed, tau, p)
     size, fixed_vectors = vector_size(vectors, size), None
-    if vectors is not None:  # without labels to speak of, room for those that a saved model brings
+    if vectors is not None:  # a placeholder when a saved model is loaded
         fixed_vectors = (
             torch.randn(labels, size)
             if observed is None

@@ -32,7 +32,7 @@ class Network(nn.Module):
         self.features = features
         self.head = head
         self.takes_labels = "z" in inspect.signature(head.forward).parameters
-        self.warm = False  # whether its head, a matrix from features to logits, is to start from what is solved
+        self.warm = False  # whether its linear head starts at the solved weights
         self.precision: Precision = "float32"
         self.compiled: Callable[..., FeaturesAndLogits] | None = None
 
@@ -55,7 +55,7 @@ class Network(nn.Module):
             return make(x, z)
         with torch.autocast(x.device.type, torch.bfloat16):
             features, logits = make(x, z)
-        return features.float(), logits.float()  # losses and all else are computed in full
+        return features.float(), logits.float()  # losses are computed in float32
 
     def _features_and_logits(self, x: Tensor, z: Tensor | None) -> FeaturesAndLogits:
         features = self.features(x)
@@ -96,8 +96,8 @@ def average_positions(features: Tensor) -> Tensor:
 def eval_mode(module: nn.Module) -> Iterator[None]:
     """Switch a module to evaluation mode within this context; afterwards each part gets its own mode back."""
     learning = [part for part in module.modules() if part.training]
-    if learning:  # nothing is switched in a model that only predicts: it would take longer than a linear head
-        module.eval()  # for a while, and only here, so that nobody forgets to switch back
+    if learning:  # skips a model that only predicts, where switching takes longer than a linear head
+        module.eval()  # restored below
     try:
         yield
     finally:
@@ -146,11 +146,11 @@ class Standardise(nn.Module):
     def __init__(self, measured: Statistics, shape: tuple[int, ...]) -> None:
         super().__init__()
         mean, scale = measured.mean, measured.scale
-        # A constant feature says nothing: it becomes 0, not noise divided by almost nothing.
+        # Constant features become 0, not noise divided by almost 0.
         inverse = torch.where(scale > 1e-6 * mean.abs().clamp(min=1e-24), 1.0 / scale, 0.0)
         places = (-1, *[1] * (len(shape) - 1))
         self.register_buffer("mean", mean.view(places).float())
         self.register_buffer("inverse_scale", inverse.view(places).float())
 
     def forward(self, x: Tensor) -> Tensor:
-        return (x - self.mean).mul_(self.inverse_scale)  # in place: nobody else has the difference
+        return (x - self.mean).mul_(self.inverse_scale)  # in place, on a temporary tensor

@@ -13,7 +13,7 @@ from torch.optim import SGD, Adam, AdamW, Optimizer, RMSprop
 from partly.errors import SettingError, did_you_mean
 
 Groups = list[dict[str, Any]]
-MARKED = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")  # for torch's compiler to leave alone
+MARKED = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")  # methods that torch marks for its compiler
 
 
 def without_hooks(kind: type[Optimizer]) -> type[Any]:
@@ -24,20 +24,20 @@ def without_hooks(kind: type[Optimizer]) -> type[Any]:
     step.
     """
     step: Any = torch.no_grad()(inspect.unwrap(kind.step))
-    step.hooked = True  # so that torch takes it for one that it has wrapped already
+    step.hooked = True  # torch then treats it as wrapped already
     return type(kind.__name__, (kind,), {name: inspect.unwrap(getattr(kind, name)) for name in MARKED} | {"step": step})
 
 
 ADAMW, SGD_, ADAM, RMSPROP = map(without_hooks, (AdamW, SGD, Adam, RMSprop))
-MAKERS: dict[str, Callable[[Groups, float, float], Optimizer]] = {  # of groups, learning rate and weight decay
+MAKERS: dict[str, Callable[[Groups, float, float], Optimizer]] = {  # parameter groups, learning rate, weight decay
     "adamw": lambda groups, lr, decay: ADAMW(groups, lr=lr, weight_decay=decay, fused=True),
     "sgd": lambda groups, lr, decay: SGD_(groups, lr=lr, momentum=0.9, weight_decay=decay, fused=True),
-    # The decay of these two is part of the gradient, which is then scaled: a squared penalty, unlike that of adamw.
+    # Weight decay of these two is an L2 penalty in the gradient, unlike that of adamw.
     "adam": lambda groups, lr, decay: ADAM(groups, lr=lr, weight_decay=decay, fused=True),
     "rmsprop": lambda groups, lr, decay: RMSPROP(groups, lr=lr, alpha=0.9, weight_decay=decay),
 }
 OPTIMISERS = tuple(MAKERS)
-COPIES = {"adamw": 2, "sgd": 1, "adam": 2, "rmsprop": 1}  # of the parameters, that each remembers
+COPIES = {"adamw": 2, "sgd": 1, "adam": 2, "rmsprop": 1}  # state per parameter, in multiples of its size
 
 
 def check(name: str) -> None:

@@ -34,7 +34,7 @@ def constant(clock: Clock, lr: float, *, warmup: float = 0.0) -> float:
 def cosine(clock: Clock, lr: float, *, warmup: float = 0.05) -> float:
     """Linear warm-up over the share `warmup` of the run, then a half cosine down to 0."""
     within(0, 1, warmup=warmup)
-    # The middle of the step, so that neither the first nor the last step is wasted at rate 0.
+    # The middle of the step, so that no step has rate 0.
     progress = min(1.0, clock.progress + 0.5 / (clock.steps * clock.epochs))
     if progress < warmup:
         return lr * progress / warmup
@@ -47,10 +47,10 @@ def plateau(clock: Clock, lr: float, *, gamma: float = 0.1, patience: int = 2) -
     within(0, 1, gamma=gamma)
     within(0, math.inf, patience=patience)
     best, waited, cuts = -math.inf, 0, 0
-    # Only the epochs that this clock counts: training in phases has a clock for each phase.
+    # Only epochs of this clock: each phase of training has its own.
     for score in clock.scores[max(0, len(clock.scores) - clock.epoch) :]:
         waited += 1
-        if score is not None and score > best:  # an undefined score is no rise
+        if score is not None and score > best:  # an undefined score is no improvement
             best, waited = score, 0
         if waited > patience:
             waited, cuts = 0, cuts + 1

@@ -33,7 +33,7 @@ MAX_MATRIX_ITEMS, MAX_MATRIX_LABELS = 40, 200  # drawn in the label matrix
 MAX_LISTED_LABELS = 40  # columns of the matrix that have room for a name, and labels that are listed at once
 EXTREME_LABELS = 10  # of more labels, the strongest and the weakest are listed first
 MAX_OVERVIEW_IMAGES = 5
-GROUPS = {"fair": "Random items", "wrong": "Most confident errors", "unknown": "Most confident new labels"}
+GROUPS = {"fair": "Sample of items", "wrong": "Most confident errors", "unknown": "Most confident new labels"}
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,7 @@ class Bank(nn.Module):
     z: Tensor
     index: Tensor
     side: Tensor
-    ENTRY_BYTES = 5  # of scores and z
+    ENTRY_BYTES = 5  # bytes per entry of scores and z
 
     def __init__(self, room: int, width: int, labels: int) -> None:
         super().__init__()

@@ -16,11 +16,11 @@ class Evidence:
 
     neighbour: int  # position among the candidates
     label: int
-    value: float  # of the neighbour's label: 1 yes, below 0 no
-    known: bool  # observed, or else what the network says
-    similarity: float  # of the neighbour, by labels
+    value: float  # of the neighbor's label: 1 for yes, negative for no
+    known: bool  # observed, otherwise predicted
+    similarity: float  # label weight of the neighbor
     feature_similarity: float
-    edge: float  # weight of label -> label in question
+    edge: float  # weight of the edge from this label to the explained one
 
     @property
     def contribution(self) -> float:
@@ -45,7 +45,7 @@ class Explanation:
 
     label: int
     probability: float
-    estimate: float  # sum of all contributions: near 1 speaks for yes, below 0 for no
+    estimate: float  # sum of all contributions: near 1 suggests yes, negative no
     evidence: tuple[Evidence, ...]
 
     def neighbours(self) -> dict[int, float]:

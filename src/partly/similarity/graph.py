@@ -19,7 +19,7 @@ from partly.similarity.mixing import mix_rows
 from partly.similarity.side_information import read_edges
 
 SOURCES = ("co-occurrence", "names", "identity")
-BLOCK = 1 << 22  # pairs of labels that are counted at a time
+BLOCK = 1 << 22  # pairs of labels per block
 Indices = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
 
@@ -120,18 +120,18 @@ def strongest_edges(pairs: tuple[Indices, Indices, Numbers], labels: int, most: 
     label, other, strength = (part[pairs[0] != pairs[1]] for part in pairs)
     order = np.lexsort((-strength, label))
     label, other, strength = label[order], other[order], strength[order]
-    place = np.arange(len(label)) - np.searchsorted(label, label)  # within the label
-    kept = place < most
+    place = np.arange(len(label)) - np.searchsorted(label, label)  # rank within the label
+    selected = place < most
     others, strengths = np.full((labels, most), -1, np.int64), np.zeros((labels, most))
-    others[label[kept], place[kept]] = other[kept]
-    strengths[label[kept], place[kept]] = strength[kept]
+    others[label[selected], place[selected]] = other[selected]
+    strengths[label[selected], place[selected]] = strength[selected]
     return others, strengths
 
 
 def _largest(counts: Indices, most: int) -> Indices:
     """Return the columns of the largest counts of each row, in order; ties go to the earlier column."""
     width = counts.shape[1]
-    keys = np.arange(width) - counts * width  # all different, least first
+    keys = np.arange(width) - counts * width  # unique keys, smallest first
     best = np.argpartition(keys, most - 1, axis=1)[:, :most]
     order = np.argsort(np.take_along_axis(keys, best, axis=1), axis=1)
     return np.take_along_axis(best, order, axis=1)

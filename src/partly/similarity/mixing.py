@@ -33,8 +33,8 @@ def mix_rows(rows: Tensor, index: Tensor, weights: Tensor) -> Tensor:
     >>> mix_rows(torch.eye(3), torch.tensor([[0, 2, -1]]), torch.tensor([[0.5, 2.0, 9.0]]))
     tensor([[0.5000, 0.0000, 2.0000]])
     """
-    there = index >= 0
-    # A bag of embeddings is exactly this sum; -1 becomes a row that weighs nothing.
+    exists = index >= 0
+    # An embedding bag is this sum; -1 becomes a row of weight 0.
     return F.embedding_bag(
-        torch.where(there, index, 0), rows, per_sample_weights=torch.where(there, weights, 0.0), mode="sum"
+        torch.where(exists, index, 0), rows, per_sample_weights=torch.where(exists, weights, 0.0), mode="sum"
     )

@@ -15,10 +15,10 @@ from partly.errors import DataError, SettingError, did_you_mean, within
 
 Solver = Literal["nnls", "clip", "ls"]
 Stop = Literal["sign", "score"]
-BLOCK = 1 << 21  # items x atoms worked on at a time
-RIDGE = 64  # times the precision, on a Gram matrix with ones on its diagonal: atoms that are copies do no harm
-ROUNDING = 4  # times the ridge: a cosine below this is 0
-SLACK = 1e-12  # a cosine below this is no reason to give a weight of 0 another try
+BLOCK = 1 << 21  # items x atoms per block
+RIDGE = 64  # times the machine precision, added to a unit diagonal, so that duplicate atoms are harmless
+ROUNDING = 4  # times the ridge; smaller cosines are 0
+SLACK = 1e-12  # a weight at 0 is freed only above this cosine
 Views = tuple[Tensor, Tensor]  # labels and features
 
 
@@ -84,7 +84,7 @@ def joint_nonnegative_omp(
     within(0.0, float("inf"), lambda_y=lambda_y, lambda_f=lambda_f, tolerance=tolerance)
     importance = features.new_tensor([lambda_y, lambda_f])
     size = max(1, BLOCK // max(1, len(atom_labels)))
-    parts = [
+    results = [
         _Pursuit(
             (labels[rows], features[rows]),
             (atom_labels, atom_features),
@@ -93,8 +93,8 @@ def joint_nonnegative_omp(
         ).run(k, solver, stop, tolerance)
         for rows in (slice(start, start + size) for start in range(0, max(1, len(labels)), size))
     ]
-    support = torch.cat([part[0] for part in parts])
-    label_weights, feature_weights = torch.cat([part[1] for part in parts], dim=1).to(features.dtype)
+    support = torch.cat([part[0] for part in results])
+    label_weights, feature_weights = torch.cat([part[1] for part in results], dim=1).to(features.dtype)
     return support, label_weights, feature_weights
 
 
@@ -119,12 +119,12 @@ class _Pursuit:
     def run(self, k: int, solver: Solver, stop: Stop, tolerance: float) -> tuple[Tensor, Tensor]:
         """Return support [B, k] and weights [2, B, k]."""
         _, items, atoms = self.first.shape
-        if atoms <= items * (k - 1):  # then all inner products of atoms are fewer than those that would be asked for
+        if atoms <= items * (k - 1):  # precomputing all inner products of atoms is then cheaper
             self.whole = torch.stack([atom @ atom.T for atom in self.atoms])
         support = torch.full((items, k), -1, device=self.first.device)
         gram = torch.eye(k, dtype=torch.float64, device=support.device).repeat(2, items, 1, 1)
         wanted, weights, scale = (gram.new_zeros(2, items, k) for _ in range(3))
-        rows = self.first.new_empty(2, items, k, atoms)  # of the Gram matrix of all atoms
+        rows = self.first.new_empty(2, items, k, atoms)  # rows of the Gram matrix of all atoms
         going = torch.ones(items, dtype=torch.bool, device=support.device)
         products = self.first
         for step in range(min(k, atoms)):
@@ -137,7 +137,7 @@ class _Pursuit:
             self.taken.scatter_(1, best[:, None], True)
             rows[:, :, step] = self._row(best)
             chosen = support[:, now].clamp(min=0).expand(2, -1, -1)
-            # To an item that has stopped the new atom is a stranger: it is not wanted, and is like none of the others.
+            # For items that have stopped, the new atom is orthogonal to everything.
             with_chosen = torch.where(going[:, None], rows[:, :, step].gather(2, chosen).double(), 0.0)
             gram[..., step, now] = gram[..., now, step] = with_chosen
             gram[..., step, step] = 1.0 + self.ridge

@@ -44,10 +44,10 @@ def read_classes(path: PathLike, ids: Sequence[str]) -> npt.NDArray[np.int64]:
     items, classes = _columns(table, CLASSES, "")
     _refuse_repeated(table, items, "an item has one class")
     number = {word: i for i, word in enumerate(dict.fromkeys(word for word in classes if word))}
-    said = dict(zip(items, classes, strict=True))
-    if not set(said) & set(ids):
+    class_of = dict(zip(items, classes, strict=True))
+    if not set(class_of) & set(ids):
         raise DataError(f"{table.path}: none of the {len(ids)} items is in it, such as {ids[0]!r}.")
-    return np.array([number.get(said.get(i, ""), -1) for i in ids], dtype=np.int64)
+    return np.array([number.get(class_of.get(i, ""), -1) for i in ids], dtype=np.int64)
 
 
 def _refuse_repeated(table: Table, keys: Sequence[str | tuple[str, ...]], rule: str) -> None:

@@ -26,8 +26,8 @@ class LabelVectors(nn.Module):
 
     def fill_unknown(self, scores: Tensor, z: Tensor) -> Tensor:
         """Return known labels, and scores of unknown ones. [B, L]"""
-        said = torch.where(z > 0, 1.0, -self.no_value)
-        return torch.where(z == 0, scores, said)
+        known = torch.where(z > 0, 1.0, -self.no_value)
+        return torch.where(z == 0, scores, known)
 
     def through_graph(self, scores: Tensor, z: Tensor) -> Tensor:
         """Return the vectors that other items see. [B, L]"""

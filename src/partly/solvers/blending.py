@@ -16,9 +16,9 @@ import numpy.typing as npt
 from partly.solvers.calibration import calibrate, z_scores
 from partly.solvers.logistic import Floats
 
-TEMPERATURE = 0.05  # of the soft maximum, as a part of the best gain
-MIN_GAIN = 1e-3  # gain that the best is taken to have
-CLEAR_GAIN = 0.02  # difference of relative_gains that is more than chance
+TEMPERATURE = 0.05  # of the softmax, relative to the best gain
+MIN_GAIN = 1e-3  # lower bound of the best gain
+CLEAR_GAIN = 0.02  # difference of gains that is more than chance
 
 
 @dataclass(frozen=True)

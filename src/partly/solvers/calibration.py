@@ -13,12 +13,12 @@ import numpy as np
 
 from partly.labels import Labels
 from partly.model_choice.missingness import missingness
-from partly.model_choice.recalibration import moments, recalibrated
+from partly.model_choice.recalibration import moments, recalibrate
 from partly.solvers.logistic import Floats, log_odds
 
-MAX_ENTRIES = 1 << 21  # entries that are looked at: of more, those of some items at random
-RISK = 0.001  # of weighting entries that are missing at random
-MIN_SLOPE = 0.05  # slope of z-scores: where they seem to be worth nothing, their order is kept
+MAX_ENTRIES = 1 << 21  # maximum number of entries; of more, a random sample of items is used
+RISK = 0.001  # risk of reweighting entries that are missing at random
+MIN_SLOPE = 0.05  # of z-scores, so that useless scores keep their order
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def z_scores(scores: Floats) -> AffineMaps:
     """Return the maps that standardize the scores of each label over its items."""
     mean, factor = moments(scores)
     most = 1e3 * factor[factor > 0].min(initial=np.inf)
-    factor = np.where(factor > most, 0.0, factor)  # what varies as little as that is noise: a label nobody spoke of
+    factor = np.where(factor > most, 0.0, factor)  # so little variation is noise, as for labels without known entries
     return AffineMaps(factor.astype(np.float32), (-mean * factor).astype(np.float32))
 
 
@@ -50,11 +50,11 @@ def calibrate(scores: Floats, weights: Floats, targets: Floats) -> AffineMaps:
         rng = np.random.default_rng(0)
         chosen = np.sort(rng.permutation(scores.shape[1])[: max(1, MAX_ENTRIES // len(scores))])
         scores, weights, targets = scores[:, chosen], weights[:, chosen], targets[:, chosen]
-    loss, scale, biases = recalibrated(line(scores), weights, targets)
+    loss, scale, biases = recalibrate(line(scores), weights, targets)
     slope = np.float32(max(scale, MIN_SLOPE))
     yes = np.einsum("ij,ij->i", weights, targets, dtype=np.float64)
     both = (yes > 1e-6) & (weights.sum(axis=1, dtype=np.float64) - yes > 1e-6)
-    # Of a label whose entries all say the same, or that has none, scores say nothing: it is called by its share of yes.
+    # A label with one known value, or none, gets its share of positives as a constant.
     bias = np.where(both, slope * line.bias + biases.astype(np.float32), log_odds(weights, targets))
     return AffineMaps(np.where(both, slope * line.slope, np.float32(0)), bias, loss)
 

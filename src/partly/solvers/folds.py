@@ -27,11 +27,11 @@ from partly.solvers.logistic import (
     regularization_path_by_label,
 )
 
-GRID = tuple(0.03 * 3.0**k for k in range(9))  # c_values C, over the total mean square of the features
-MIN_PENALTY = 1e-6  # of the mean loss: without any, labels that can be told apart have no solution
-PATIENCE = 2  # c_values in a row that must be worse before the path is left
-FIVE_FOLDS_BELOW = 2000  # items: below, five folds, else three
-MIN_FEATURES_BY_LABEL = 500  # features: from there on, labels with few entries are solved each by itself
+GRID = tuple(0.03 * 3.0**k for k in range(9))  # C, relative to the total mean square of the features
+MIN_PENALTY = 1e-6  # of the mean loss; separable labels have no solution without a penalty
+PATIENCE = 2  # number of successively worse C before the search stops
+FIVE_FOLDS_BELOW = 2000  # items; five folds below, else three
+MIN_FEATURES_BY_LABEL = 500  # features; above it, labels with few entries are solved separately
 Fold = npt.NDArray[np.int64]
 
 
@@ -49,15 +49,13 @@ class CrossValidatedFit:
     w: Floats
     b: Floats
     c: float
-    loss: float  # of what is held out, calibrated
-    held_out: Floats  # scores of every training entry by the fold that did not see it, up to a bias: [L, N]
+    loss: float  # calibrated held-out loss
+    held_out: Floats  # out-of-fold scores up to a bias, [L, N]
 
 
 def assign_folds(items: int, seed: int) -> Fold:
     """Return the fold of each item, [N]."""
-    folds = min(
-        items, 5 if items < FIVE_FOLDS_BELOW else 3
-    )  # a single item is a fold, and nothing is left to learn its scores from
+    folds = min(items, 5 if items < FIVE_FOLDS_BELOW else 3)  # a single item is one fold, without training items
     return np.random.default_rng(seed).permutation(np.arange(items) % max(1, folds))
 
 

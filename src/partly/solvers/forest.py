@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from partly.distributed import threads
 from partly.solvers.logistic import Floats
 
-LEAF = 3  # items in a leaf, at least
-VALUES = 1 << 25  # numbers in all leaves: of more, leaves are made larger
+LEAF = 3  # minimum items per leaf
+VALUES = 1 << 25  # maximum numbers in all leaves; above it, leaves get larger
 SMOOTH = 1e-3  # keeps log-odds of leaves finite
 
 
@@ -27,7 +27,7 @@ class Forest(nn.Module):
     threshold: Tensor
     left: Tensor
     right: Tensor
-    leaf: Tensor  # of each node, where it is one
+    leaf: Tensor  # index of a leaf
     roots: Tensor  # of each tree
     values: Tensor  # [leaves, L]
     depth: Tensor
@@ -45,7 +45,7 @@ class Forest(nn.Module):
 
         Targets are scaled so that rare labels influence the splits.
         """
-        from sklearn.ensemble import ExtraTreesRegressor  # half a second, of which most methods have no use
+        from sklearn.ensemble import ExtraTreesRegressor  # slow to import, and most methods do not need it
 
         share = targets.mean(axis=1)
         scale = (share * (1 - share) + 1e-3) ** 0.25

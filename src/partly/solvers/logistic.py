@@ -32,15 +32,17 @@ import scipy.sparse as sp
 Floats = npt.NDArray[np.float32]
 Features = Any  # [N, D], a dense array or a CSR one
 Path = Iterator[tuple[Floats, Floats]]
-Pair = tuple[Floats, Floats, Floats, Floats, Floats]  # a step and the change of the gradient, of weights and bias
+Pair = tuple[
+    Floats, Floats, Floats, Floats, Floats
+]  # a step and the change of the gradient, for weights and bias, and 1 / their product
 
-MEMORY = 6  # steps that L-BFGS remembers
-TOLERANCE = 1e-5  # of the loss at the start: what a Newton step would still gain
-ITERATIONS = 100  # for one c
-MAX_ROTATED = 3000  # features, or items; beyond it eigenvectors cost more than they save
-BLOCK = 1 << 22  # entries worked on at a time
-MIN_AXIS = 1e-6  # of the largest axis: shorter ones are left out
-TRIALS, GOOD = 6, 0.5  # of a line search, and the part of the slope that may be left
+MEMORY = 6  # history size of L-BFGS
+TOLERANCE = 1e-5  # predicted gain of a Newton step, relative to the initial loss
+ITERATIONS = 100  # maximum per C
+MAX_ROTATED = 3000  # features or items; above it, eigenvectors cost more than they save
+BLOCK = 1 << 22  # entries per block
+MIN_AXIS = 1e-6  # relative to the largest axis; shorter ones are dropped
+TRIALS, GOOD = 6, 0.5  # maximum trials of a line search, and the accepted share of the slope
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,13 @@ class PrincipalAxes:
     """
 
     x: Features
-    axes: tuple[Floats, ...]  # [D, R], as a product of none, one or two
+    axes: tuple[Floats, ...]  # [D, R], as a product of up to two matrices
     mean: Floats  # [R], of x
-    squares: Floats  # [R], mean squares of x, off its mean
+    squares: Floats  # [R], variances of x
 
     def times(self, w: Floats, rows: Any = slice(None)) -> Floats:
         """Return scores [L, N] of some items by coefficients [L, R]."""
-        product: Floats = (self.x[rows] @ w.T).T - (w @ self.mean)[:, None]  # in this order, because x may be sparse
+        product: Floats = (self.x[rows] @ w.T).T - (w @ self.mean)[:, None]  # in this order, since x may be sparse
         return product
 
     def slopes(self, residual: Floats) -> Floats:
@@ -91,7 +93,7 @@ def principal_axes(x: Features) -> PrincipalAxes:
         np.ascontiguousarray(vectors[:, significant], np.float32),
     )
     none = np.zeros(len(significant), np.float32)
-    if wide:  # the axes are x.T @ vectors / length, and x along them is known without that product
+    if wide:  # the axes are x.T @ vectors / length; x along them needs no product
         length = np.sqrt(values * np.float32(items))
         return PrincipalAxes(vectors * length, (x.T, vectors / length), none, values)
     return PrincipalAxes(x @ vectors, (vectors,), none, values)
@@ -138,7 +140,7 @@ def label_rows(x: Floats, weights: Floats) -> list[LabelRows]:
     for each in weights:
         items = np.flatnonzero(each)
         mean = x[items].mean(axis=0) if len(items) else np.zeros(x.shape[1], np.float32)
-        off = x[items] - mean  # the bias is free, so that it makes up for the mean
+        off = x[items] - mean  # the unpenalized bias compensates for the mean
         rows.append(LabelRows(items, principal_axes(off) if len(items) else PrincipalAxes(off, (), mean, mean), mean))
     return rows
 
@@ -204,7 +206,7 @@ class _Solver:
             dw, db = _direction(past, gw, gb, *guess)
             promised = -(_dot(gw, dw) + gb * db)
             done = promised * 0.5 <= self.enough[live]
-            if done.any() and (done.mean() > 0.3 or step == 0):  # to make the rest anew costs something too
+            if done.any() and (done.mean() > 0.3 or step == 0):  # copying the rest has a cost too
                 self._keep(live, w, b, f)
                 left = ~done
                 live, weights, yes, f, w, b = (part[left] for part in (live, weights, yes, f, w, b))

@@ -23,7 +23,7 @@ from partly.solvers.calibration import calibrate
 from partly.solvers.solved_readout import Terms, weights_and_targets
 
 SHARES = tuple(part / 8 for part in range(9))
-HELD_OUT_FOLD = 0  # the fold that the network does not learn from
+HELD_OUT_FOLD = 0  # the fold that the network is not trained on
 
 
 class MlpWithLinearPath(Method):
@@ -34,9 +34,9 @@ class MlpWithLinearPath(Method):
     bias: Tensor  # [L]
     share: Tensor  # of the network
     strength: Tensor
-    loss: Tensor  # of the path, held out
-    apart: Tensor  # [N], whether an item is kept from the network
-    held_out: Tensor  # [N, L], logits of the path by the fold that has not seen the item
+    loss: Tensor  # held-out loss of the path
+    apart: Tensor  # [N], whether the network does not see an item
+    held_out: Tensor  # [N, L], out-of-fold logits of the path
 
     def __init__(self, task: Task, terms: Terms, settings: dict[str, Any]) -> None:
         super().__init__(task, settings)

@@ -9,27 +9,27 @@ from partly.errors import SettingError
 from partly.solvers.blending import MIN_GAIN, Blend, blend_or_first, relative_gains
 from partly.solvers.logistic import Floats
 
-SHARE = 0.6  # of a forest that is as good as the best kernel machine
-FALLS, FLOOR = 0.15, 0.02  # by what it lacks the share falls: parts of the best gain, and at least so many
+SHARE = 0.6  # weight of a forest that is as good as the best kernel machine
+FALLS, FLOOR = 0.15, 0.02  # the weight decays with the deficit over this share of the best gain, plus a floor
 
 
 def explain_portfolio(
-    parts: list[dict[str, Any]], together: float, left_out: dict[str, str], only_yes: bool, related: bool, crowd: float
+    models: list[dict[str, Any]], gain: float, left_out: dict[str, str], only_yes: bool, related: bool, crowd: float
 ) -> str:
     """Return a summary of the models and their weights."""
-    called = {part["name"]: part["name"].replace("_", " ") for part in parts}
-    best = max(parts, key=lambda part: part["score"])
-    shares = ", ".join(f"{called[part['name']]} {part['weight']:.0%}" for part in parts if part["weight"] >= 0.005)
-    taken = "unknown entries are taken for no, since no entry is known to be no" if only_yes else "known entries count"
-    words = [
-        f"{len(parts)} learners count by the log loss of held-out entries that each takes away ({taken}): {shares}",
-        f"together they take away {together:.1%}, the best alone ({called[best['name']]}) {best['score']:.1%}, plain "
-        f"logistic regression {parts[0]['score']:.1%}",
+    names = {model["name"]: model["name"].replace("_", " ") for model in models}
+    best = max(models, key=lambda model: model["score"])
+    weights = ", ".join(f"{names[model['name']]} {model['weight']:.0%}" for model in models if model["weight"] >= 0.005)
+    basis = "unknown entries count as negatives, since no negative is known" if only_yes else "on known entries"
+    sentences = [
+        f"{len(models)} models, weighted by how much each reduces the held-out log loss ({basis}): {weights}",
+        f"reduction together {gain:.1%}, best single model ({names[best['name']]}) {best['score']:.1%}, plain logistic "
+        f"regression {models[0]['score']:.1%}",
     ]
-    words += ["what labels say of each other helps"] if related else []
-    words += [f"labels compete for an item ({crowd:g})"] if crowd else []
-    words += [f"left out: {', '.join(f'{name} ({why})' for name, why in left_out.items())}"] if left_out else []
-    return "; ".join(words) + "."
+    sentences += ["relations between labels are used"] if related else []
+    sentences += [f"labels compete within an item ({crowd:g})"] if crowd else []
+    sentences += [f"left out: {', '.join(f'{name} ({why})' for name, why in left_out.items())}"] if left_out else []
+    return "; ".join(sentences) + "."
 
 
 def blend_with_forest(

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from partly.solvers.calibration import calibrate
 from partly.solvers.logistic import Features, Floats, principal_axes, regularization_path, sigmoid
 
-KNOWN_SHARE = 0.5  # where only yes is known: part of a target that is what is known
+KNOWN_SHARE = 0.5  # share of the known target if only positives are known
 
 Rows = npt.NDArray[np.intp]
 
@@ -34,7 +34,7 @@ def estimate_targets(
         scored = half == part
         fitted = (
             half != part if only_yes and not scored.all() else np.ones(len(rows), bool)
-        )  # a single item has no half
+        )  # a single item cannot be split
         z = principal_axes(x[fitted])
         w, b = z.to_original(*next(regularization_path(z, weights[:, fitted], targets[:, fitted], [c])))
         scores[:, scored] = (x[scored] @ w.T).T + b[:, None]

@@ -19,11 +19,11 @@ from partly.solvers.folds import Fold
 from partly.solvers.logistic import Floats, PrincipalAxes, principal_axes, regularization_path, sigmoid
 
 C_VALUES = tuple(1e-5 * 4.0**k for k in range(8))
-DIRECTIONS = 200  # of the scores of all labels, at most
+DIRECTIONS = 200  # maximum principal axes of the scores
 APPLIED = 0.5
-WORSE = 1.01  # times the least loss: the path is left
+WORSE = 1.01  # times the smallest loss, at which the search stops
 PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
-MIN_LABELS_PER_ITEM = 1e-3  # labels that an item seems to have, at least
+MIN_LABELS_PER_ITEM = 1e-3  # lower bound of the expected number of labels
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Relation:
     mean: Floats  # [L]
     held_out: Floats
     loss: float
-    c: float  # 0: nothing helps
+    c: float  # C; 0 if nothing helps
 
 
 def relate(logits: Floats, weights: Floats, targets: Floats, fold: Fold) -> Relation:

@@ -21,11 +21,11 @@ from partly.solvers import folds
 from partly.solvers.blending import blend_or_first, relative_gains, softmax_weights
 from partly.solvers.logistic import Features, Floats
 
-HEADS = (*LINEAR_HEADS, "kernel")  # whose read-out is all that is learned
-MLP_HEAD = "mlp"  # whose hidden layers are trained by steps beside a solved path
-MAX_BYTES = 1 << 32  # that solving may take; more is trained step by step
+HEADS = (*LINEAR_HEADS, "kernel")  # heads that learn only the read-out
+MLP_HEAD = "mlp"  # head whose hidden layers are trained next to a solved path
+MAX_BYTES = 1 << 32  # memory limit of the solver; above it, training is by steps
 KERNEL_FEATURES = ("linear", "linear_raw", "gaussian", "gaussian_raw", "laplace")  # those of `networks.kernel`
-BLOCK = 1 << 12  # items of which features are made at a time
+BLOCK = 1 << 12  # items per block of features
 Terms = Callable[..., tuple[Tensor, Tensor]]
 
 
@@ -92,11 +92,11 @@ class SolvedReadout(Method):
     variable_size_modules: ClassVar[tuple[str, ...]] = (
         "network.features.1",
         "network.head",
-    )  # landmarks, which are few, and weights of their axes
-    losses: Tensor  # [M], of what was held out
+    )  # landmarks and the weights of their axes
+    losses: Tensor  # [M], held-out losses
     strengths: Tensor  # [M]
-    counts: Tensor  # [M], how much each counts
-    slopes: Tensor  # [M, L], what its scores are multiplied by
+    counts: Tensor  # [M], weight of each kind
+    slopes: Tensor  # [M, L], factors of its scores
     bias: Tensor  # [L], added to their sum
 
     def __init__(self, task: Task, terms: Terms, settings: dict[str, Any]) -> None:
@@ -124,7 +124,7 @@ class SolvedReadout(Method):
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
         names = list(self.spans)
         for step in range(clock.step, len(names)):
-            if self.task.config.lr and not clock.epoch:  # all that a learning rate can mean to a solver
+            if self.task.config.lr and not clock.epoch:  # a learning rate of 0 disables the solver
                 self.solve(pool, names[step])
                 if step == len(names) - 1:
                     self.blend(pool)

@@ -11,8 +11,8 @@ import numpy as np
 
 from partly.solvers.logistic import Floats
 
-LEARNED = 0.05  # gain from which on probabilities are taken at their word
-PSEUDO = 5.0  # known yes of the share that all labels have, added to each label's own
+LEARNED = 0.05  # gain above which probabilities are fully trusted
+PSEUDO = 5.0  # pseudo-count of the pooled label frequency
 
 
 def best_thresholds(probabilities: Floats, targets: Floats, only_yes: bool, gain: float) -> Floats:

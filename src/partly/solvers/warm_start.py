@@ -16,8 +16,8 @@ from partly.networks.network import eval_mode
 from partly.solvers import folds
 
 Floats = npt.NDArray[np.float32]
-IMAGES_PER_CHUNK = 64  # that a backbone is shown at a time
-MIN_SCALE = 1e-6  # scale of a feature, so that one that never changes is not divided by nothing
+IMAGES_PER_CHUNK = 64  # images per forward pass
+MIN_SCALE = 1e-6  # lower bound of the scale of constant features
 
 
 @torch.no_grad()
@@ -48,6 +48,6 @@ def _head_inputs(method: Method, task: Task, network: Network) -> tuple[Any, Flo
     with eval_mode(network):
         features = torch.cat([network.embed(batch) for batch in stream_batches(task.items, blocks)]).numpy()
     mean, scale = features.mean(axis=0), np.maximum(features.std(axis=0), MIN_SCALE)
-    features -= mean  # where they lie: `folds.memory` counts them twice, and no more
+    features -= mean  # in place, since `folds.memory` counts the features only twice
     features /= scale
     return features, mean, scale

@@ -17,9 +17,9 @@ import scipy.sparse as sp
 
 from partly.atomic_io import PathLike, sha256, sha256_of
 from partly.data.formats.feature_table import number_blocks
-from partly.data.headers import ID
 from partly.data.npz import as_text, read_npz
 from partly.data.paths import check_file
+from partly.data.table_layout import ID
 from partly.data.tables import SUFFIXES, open_table, text_column
 from partly.errors import DataError, did_you_mean, listing
 from partly.items import Items

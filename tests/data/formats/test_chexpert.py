@@ -34,5 +34,5 @@ def test_ids_of_mimic(tmp_path):
 
 
 def test_a_label_that_would_be_left_alone_is_not_written(tmp_path):
-    with pytest.raises(DataError, match="Age would not be a label"):
+    with pytest.raises(DataError, match="does not read Age as labels"):
         write_labels(Labels.from_full([[1]], names=["Age"]), tmp_path / "a.csv", form="chexpert")

@@ -46,10 +46,10 @@ def test_what_does_not_fit_is_told_at_once(tmp_path):
     wrong = [{"image_id": 12, "category_id": 3}, {"image_id": 10, "category_id": 9}]
     with pytest.raises(DataError) as told:
         read_labels(written(tmp_path / "a.json", annotations=wrong), absent="no")
-    assert "do not fit: 2\n  annotations[0]: there is no image 12\n  annotations[1]: there is no category 9" in str(
+    assert "do not match: 2\n  annotations[0]: there is no image 12\n  annotations[1]: there is no category 9" in str(
         told.value
     )
-    with pytest.raises(DataError, match=r"annotations\[0\] has not all of image_id, category_id"):
+    with pytest.raises(DataError, match=r"annotations\[0\] must have image_id, category_id"):
         read_labels(written(tmp_path / "a.json", annotations=[{"image_id": 10}]), absent="no")
     with pytest.raises(DataError, match="no categories"):
         read_labels(written(tmp_path / "a.json", categories=[]), absent="no")
@@ -61,10 +61,10 @@ def test_what_does_not_fit_is_told_at_once(tmp_path):
 def test_a_file_that_is_cut_off_is_refused(tmp_path):
     path = written(tmp_path / "a.json")
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(DataError, match="not well-formed JSON, or cut off"):
+    with pytest.raises(DataError, match="not well-formed JSON, or truncated"):
         read_labels(path, absent="no")
     (tmp_path / "b.json").write_text("[1, 2]")
-    with pytest.raises(DataError, match="no format knows what labels"):
+    with pytest.raises(DataError, match="no format recognizes labels"):
         read_labels(tmp_path / "b.json")
 
 

@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import partly
-from partly.data.formats.digits import digits, pictures, recognizes
+from partly.data.formats.digits import digits, recognizes, to_images
 from partly.items import Items
 
 
@@ -65,7 +65,7 @@ def test_it_is_read_by_its_name() -> None:
 def test_pictures_are_dark_on_light_and_larger() -> None:
     x = np.zeros((1, 64), np.float32)
     x[0, 9] = 16  # second row, second column
-    found = pictures(x)
+    found = to_images(x)
     assert (found.shape, found.dtype) == ((1, 32, 32, 3), np.uint8)
     assert (found[0, 4:8, 4:8] == 0).all()
     assert (found[0] == 255).sum() == 3 * (32 * 32 - 16)

@@ -129,8 +129,8 @@ def test_a_sparse_matrix_with_names_and_ids(tmp_path):
         ("indices", [0, 0, 1, 0, 1], "an entry occurs more than once"),
         ("indptr", [0, 2, 1, 5], "ind"),
         ("shape", [3, 2, 1], "cannot be read"),
-        ("data", [[1, 2, 3, 4, 5]], "numbers in one dimension"),
-        ("data", ["a"] * 5, "numbers in one dimension"),
+        ("data", [[1, 2, 3, 4, 5]], "one-dimensional numbers"),
+        ("data", ["a"] * 5, "one-dimensional numbers"),
         ("data", [1, 2, np.nan, 4, 5], "item 1, feature 1: nan"),
     ],
 )
@@ -156,7 +156,7 @@ def test_there_is_a_name_for_each_feature(tmp_path, matrix, names):
 
 def test_a_file_without_features(tmp_path):
     np.savez(tmp_path / "a.npz", x=X)
-    assert "there is no array features; there is: x" in refusal(tmp_path / "a.npz")
+    assert "there is no array features; found: x" in refusal(tmp_path / "a.npz")
     np.savez(tmp_path / "a.npz", **{key: part for key, part in PARTS.items() if key != "indptr"})
     assert "there is no array features" in refusal(tmp_path / "a.npz")
 

@@ -61,5 +61,5 @@ def test_damage_is_refused(folder: Path) -> None:
 
 def test_what_is_not_finished_is_told(folder: Path) -> None:
     (folder / "features.npy.sha256").unlink()
-    with pytest.raises(DataError, match="of 3 items 0 have their features"):
+    with pytest.raises(DataError, match="only 0 of 3 items have features"):
         read(folder)

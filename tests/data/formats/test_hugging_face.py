@@ -23,7 +23,7 @@ def lists(**columns):
 
 def test_a_list_of_classes_says_what_is_there(tmp_path):
     made = lists(text=["x", "y"], labels=[[0, 2], []])
-    with pytest.raises(DataError, match=r"the column 'labels' lists what is there.*absent="):
+    with pytest.raises(DataError, match=r"the column 'labels' lists positives.*absent="):
         partly.read(made)
     data = partly.read(made, absent="no")
     assert data.items.kind == "texts"
@@ -38,7 +38,7 @@ def test_a_column_for_each_label(tmp_path):
     assert data.labels.ternary().tolist() == [[1], [0]]
     assert data.test.items.take(slice(None)).tolist() == [[1, 2], [3, 4]]
     assert data.labels.ids == ("p", "q")
-    with pytest.raises(DataError, match=r"no labels \(1, 0 or None\): 1\n.*'age'(.|\n)*remove_columns"):
+    with pytest.raises(DataError, match=r"not labels \(1, 0 or None\): 1\n.*'age'(.|\n)*remove_columns"):
         partly.read(made.add_column("age", [5, 6]))
     with pytest.raises(DataError, match="has the parts train, other"):
         partly.read(datasets.DatasetDict(train=made, other=made))
@@ -49,7 +49,7 @@ def test_a_list_of_one_cell_for_each_label():
     data = partly.read(made)
     assert (data.labels.names, data.labels.ternary().tolist()) == (("0", "1", "2"), [[1, -1, 0], [0, 0, 1]])
     for lists in ([[1, 0], [1]], [[1, 0], [1, 7]], [[1, 0], None]):  # classes without their names, or nothing known
-        with pytest.raises(DataError, match=r"no labels \(1, 0 or None\): 1\n.*'labels'"):
+        with pytest.raises(DataError, match=r"not labels \(1, 0 or None\): 1\n.*'labels'"):
             partly.read(datasets.Dataset.from_dict({"text": ["x", "y"], "labels": lists}))
 
 
@@ -76,7 +76,7 @@ def test_texts_are_written(tmp_path):
 def test_a_list_of_texts_says_what_is_there(tmp_path):
     columns = {"text": ["x", "y", "z"], "tags": [["cat", "dog"], [], None], "url": ["u", "v", "w"]}
     made = datasets.Dataset.from_dict(columns)
-    with pytest.raises(DataError, match=r"'tags' lists what is there.*--absent unknown or --absent no"):
+    with pytest.raises(DataError, match=r"'tags' lists positives.*--absent unknown or --absent no"):
         partly.read(made)
     assert partly.read(made, absent="no").labels.ternary().tolist() == [[1, 1], [-1, -1], [0, 0]]
     assert partly.read(made, absent="unknown").labels.names == ("cat", "dog")

@@ -51,7 +51,7 @@ def test_bad_files_are_all_told_at_once(tmp_path: Path) -> None:
     count = len(HOSTILE) + 2
     assert lines[0] == f"{tmp_path}: bad files: {count} of {count + len(SOUND)}"
     assert [line.split(":")[0].strip() for line in lines[1:-1]] == sorted([*HOSTILE, "pipe.jpg", "lost.jpg"])
-    assert "  pipe.jpg: not a plain file" in lines
+    assert "  pipe.jpg: not a regular file" in lines
     assert lines[-1].endswith("skip_bad=True, --skip-bad.")
 
 
@@ -87,7 +87,7 @@ def test_nothing_left(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="No items are left"):
         read(tmp_path / "x", skip_bad=True)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match="no pictures are in this folder"):
+    with pytest.raises(DataError, match="no images in this folder"):
         read(tmp_path / "empty")
 
 

@@ -35,7 +35,7 @@ def test_what_was_cancelled_is_no_answer(tmp_path):
     empty = task({"result": []}, image="b.jpg")
     cancelled = task({"result": [choices("dog")], "was_cancelled": True}, image="c.jpg")
     path = written(tmp_path / "a.json", answered, empty, cancelled, task(image="d.jpg"))
-    with pytest.raises(DataError, match=r"choices list what is there.*--absent"):
+    with pytest.raises(DataError, match=r"choices list positives.*--absent"):
         read_labels(path)
     assert read_labels(path, absent="no").ids == ("a.jpg", "b.jpg", "c.jpg", "d.jpg")
     assert z(path, absent="unknown") == [[1], [0], [0], [0]]

@@ -44,10 +44,10 @@ def test_rows_are_matched_by_position(tmp_path: Path) -> None:
     assert data.labels.ternary().tolist() == [[1, -1], [0, 1], [-1, -1]]
     assert data.notes == (f"Neither {x} nor {y} has ids: their 3 rows are matched by position.",)
     np.save(x, np.eye(4))
-    with pytest.raises(DataError, match=r"has 3 rows and .*x.npy 4"):
+    with pytest.raises(DataError, match=r"has 3 rows, but .*x.npy has 4"):
         partly.read(x, y)
     (tmp_path / "x.csv").write_text("item,a\np,1\nq,2\nr,3\n")
-    with pytest.raises(DataError, match=r"holds no ids of items.*'p'.*--id-column"):
+    with pytest.raises(DataError, match=r"has no item ids.*'p'.*--id-column"):
         partly.read(tmp_path / "x.csv", y)
 
 

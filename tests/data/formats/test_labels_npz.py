@@ -56,10 +56,10 @@ def test_dense_stays_dense_and_sparse_stays_sparse(file):
 
 
 def test_missing_arrays(file):
-    assert "there is no array names; there is: ternary" in refusal(file, ternary=Z)
+    assert "there is no array names; found: ternary" in refusal(file, ternary=Z)
     assert "neither 'ternary' nor data, indices, indptr, shape" in refusal(file, names=NAMES)
     without = {key: part for key, part in PARTS.items() if key != "indptr"}
-    assert "of a sparse matrix there is no indptr" in refusal(file, **without)
+    assert "parts of the sparse matrix are missing: indptr" in refusal(file, **without)
 
 
 def test_object_arrays_are_never_unpickled(file):
@@ -86,14 +86,14 @@ def test_labels_that_are_none(file):
         ("indices", [0, 2, 3], "indices must be"),
         ("indices", [0, 2, -1], "indices must be"),
         ("indices", [0, 0, 1], "an entry occurs more than once"),
-        ("indices", [0.0, 2.0, 1.0], "all but data whole ones"),
+        ("indices", [0.0, 2.0, 1.0], "all but data whole numbers"),
         ("indptr", [0, 2, 1, 3], "indptr|index pointer"),
         ("indptr", [0, 2, 3], "index pointer"),
         ("indptr", [0, 2, 2, 9], "index pointer"),
         ("shape", [3, 3, 3], "cannot be read"),
         ("shape", [-3, 3], "cannot be read"),
         ("shape", [10**15, 3], "cannot be read"),
-        ("data", [[1, -1, 1]], "numbers in one dimension"),
+        ("data", [[1, -1, 1]], "one-dimensional numbers"),
         ("data", [1, 2, 1], "1 entries are something else"),
     ],
 )

@@ -61,7 +61,7 @@ def test_a_strange_database_is_refused(tmp_path: Path) -> None:
     import sqlite3
 
     sqlite3.connect(tmp_path / "x.db").execute("CREATE TABLE a (b)").connection.close()
-    with pytest.raises(DataError, match="is a database, but no ledger"):
+    with pytest.raises(DataError, match="is a database without a ledger"):
         data.read_labels(tmp_path / "x.db")
 
 
@@ -71,6 +71,6 @@ def test_labels_become_a_new_ledger(place: Path, tmp_path: Path) -> None:
     assert data.read_labels(tmp_path / "new.db") == labels
     assert Ledger(tmp_path / "new.db").log()[-1].kind == "import"
     before = Ledger(place).log()
-    with pytest.raises(DataError, match="there is something in it already"):
+    with pytest.raises(DataError, match="it is not empty"):
         data.write_labels(labels, place)
     assert Ledger(place).log() == before

@@ -96,7 +96,7 @@ def test_a_value_needs_an_item_and_a_label(file):
 
 def test_contradictions_are_all_told_with_both_lines(file):
     told = refusal(file, "item,label,value\nx,cat,1\nx,dog,0\ny,cat,1\nx,dog,1\nx,cat,1\ny,cat,0\n")
-    assert told.startswith(f"{file}: entries that are said to be both yes and no: 2\n")
+    assert told.startswith(f"{file}: entries that are both yes and no: 2\n")
     assert f"\n  {file}:5: yes, but not in {file}:3\n" in told
     assert f"\n  {file}:7: no, but not in {file}:4\n" in told
 
@@ -142,9 +142,7 @@ def test_labels_that_differ_in_case_only_are_refused(file):
 
 def test_columns_that_are_missing(file):
     told = refusal(file, "item,cat\nx,1\n", form="long")
-    assert told.startswith(
-        f"{file}:1: a file of this form has the columns item, label, value. This one begins item, cat."
-    )
+    assert told.startswith(f"{file}:1: this form needs the columns item, label, value. The file begins with item, cat.")
 
 
 def test_other_columns_are_left_alone_when_the_form_is_told(file):
@@ -168,8 +166,8 @@ def test_a_large_file_is_read_block_by_block(tmp_path, suffix, monkeypatch):
     monkeypatch.setattr(tables, "BLOCK_BYTES", 1 << 14)
     monkeypatch.setattr(tables, "BLOCK_CELLS", 3 * 700)
     sizes = []
-    coded = long.coded
-    monkeypatch.setattr(long, "coded", lambda words, codes: sizes.append(len(words)) or coded(words, codes))
+    coded = long.encode_texts
+    monkeypatch.setattr(long, "encode_texts", lambda words, codes: sizes.append(len(words)) or coded(words, codes))
     assert read_labels(tmp_path / f"a.{suffix}") == labels
     assert len(sizes) >= 20
     assert max(sizes) <= 1000

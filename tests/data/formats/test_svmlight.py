@@ -14,7 +14,7 @@ from partly.items import features
 
 def test_lines(tmp_path):
     (tmp_path / "a.svm").write_text("0,4 1:0.5 3:2\n 2:1\n4 1:1\n")
-    with pytest.raises(DataError, match=r"a svmlight file lists labels.*--absent"):
+    with pytest.raises(DataError, match=r"a svmlight file lists positives.*--absent"):
         partly.read(tmp_path / "a.svm")
     data = partly.read(tmp_path / "a.svm", absent="no")
     assert data.labels.names == ("0", "4")

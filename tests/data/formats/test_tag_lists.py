@@ -44,7 +44,7 @@ def test_tags_of_all_kinds_of_tables(tmp_path: Path, kind: str) -> None:
         labels = read_labels(path, absent=absent)
         assert (labels.names, labels.ids) == (("cat", "dog", "sun"), ("p", "q", "r", "s"))
         assert labels.rows(slice(None)).tolist() == expected
-    with pytest.raises(DataError, match=r"'tags' lists what is there.*--absent unknown or --absent no"):
+    with pytest.raises(DataError, match=r"'tags' lists positives.*--absent unknown or --absent no"):
         read_labels(path)
     assert read_labels(path, absent="no", names=["sun", "cat", "dog", "cow"]).names == ("sun", "cat", "dog", "cow")
     with pytest.raises(DataError, match=r"label 'cat' is not among the 2 names"):

@@ -23,12 +23,12 @@ def test_what_has_no_row_is_unknown_unless_said(tmp_path):
 
 def test_no_and_unknown_are_not_mixed_up_silently(tmp_path):
     labels = Labels.from_ternary([[1, -1, 0]], names=["a", "b", "c"])
-    with pytest.raises(DataError, match="1 entries are known to be no, 1 unknown") as told:
+    with pytest.raises(DataError, match="1 entries are no and 1 are unknown") as told:
         write_labels(labels, tmp_path / "tags.csv", form="tags")
     assert "--absent unknown" in str(told.value)
     assert "absent='no'" in str(told.value)
     assert not list(tmp_path.iterdir())
     for absent in ("unknown", "no"):
-        with pytest.warns(UserWarning, match="labels of which nothing is said"):
+        with pytest.warns(UserWarning, match="labels without entries"):
             write_labels(labels, tmp_path / "tags.csv", form="tags", absent=absent)
         assert (tmp_path / "tags.csv").read_text() == '"item","label"\n"0","a"\n'

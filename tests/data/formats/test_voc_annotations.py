@@ -21,7 +21,7 @@ def test_objects_are_there_and_parts_are_no_objects(tmp_path, below):
     folder.mkdir(parents=True)
     (folder / "2007_000027.xml").write_text(ONE)
     (folder / "2007_000032.xml").write_text("<annotation><object><name>boat</name></object></annotation>")
-    with pytest.raises(DataError, match=r"VOC annotations: what is not annotated.*--absent"):
+    with pytest.raises(DataError, match=r"VOC annotations: labels that are not annotated.*--absent"):
         read_labels(tmp_path / "VOC")
     labels = read_labels(tmp_path / "VOC", absent="no")
     assert (labels.ids, labels.names) == (("2007_000027.jpg", "2007_000032"), ("person", "dog", "boat"))

@@ -31,10 +31,10 @@ def test_what_cannot_be_is_refused(main):
     with pytest.raises(DataError, match=r"not 1, -1 or 0: 1\n.*dog_train.txt:2: '2'"):
         read_labels(main / "train.txt")
     (main / "dog_train.txt").write_text("a -1\nb 1 1\n")
-    with pytest.raises(DataError, match=r"dog_train.txt:2: 3 words where 2 should be"):
+    with pytest.raises(DataError, match=r"dog_train.txt:2: 3 words instead of 2"):
         read_labels(main / "train.txt")
     labels = Labels.from_full([[1]], names=["../x"])
-    with pytest.raises(DataError, match="labels become names of files"):
+    with pytest.raises(DataError, match="labels become file names"):
         write_labels(labels, main / "new.txt", form="voc-sets")
-    with pytest.raises(DataError, match="other labels have files of this set already: cat, dog"):
+    with pytest.raises(DataError, match="this set already has files of other labels: cat, dog"):
         write_labels(Labels.from_full([[1]], names=["cow"]), main / "train.txt", form="voc-sets")

@@ -83,12 +83,12 @@ def test_ids_in_another_column(file):
     with pytest.raises(DataError, match="Did you mean 'image'"):
         read_labels(file, id_column="imag")
     file.write_text("item,image,cat\n1,x,0\n")
-    with pytest.raises(DataError, match="there is a column 'item' beside 'image'"):
+    with pytest.raises(DataError, match="'image' is to hold the ids, but there is also a column 'item'"):
         read_labels(file, id_column="image")
 
 
 def test_a_column_of_names_is_told_how_names_are_written(file):
-    assert "a table of two columns: item,label" in refusal(file, 'item,kinds\nx,"cat, dog"\ny,cat\n')
+    assert "a table with the columns item,label" in refusal(file, 'item,kinds\nx,"cat, dog"\ny,cat\n')
     assert "two columns" not in refusal(file, "item,kinds,cat\nx,cat,1\n")
 
 
@@ -160,7 +160,7 @@ def test_many_blocks_and_the_smaller_of_dense_and_sparse(tmp_path, suffix, monke
         (tables, "BLOCK_BYTES", 1 << 8),
         (tables, "BLOCK_CELLS", 1 << 6),
         (wide, "GROUP_CELLS", 1 << 7),
-        (wide, "SMALL", 1000),
+        (wide, "MAX_DENSE_CELLS", 1000),
     ):
         monkeypatch.setattr(module, name, value)
     rng = np.random.default_rng(0)

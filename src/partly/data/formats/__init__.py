@@ -1,4 +1,4 @@
-"""Formats are discovered: every file in this folder that defines `FORMAT` is one, under the name of the file."""
+"""Discovery of formats: every file in this folder defines one as `FORMAT`, under the name of the file."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ def formats(holds: Holds) -> dict[str, Format]: ...
 
 def formats(holds: Holds) -> object:
     """Return the formats that hold labels, items or both, by name."""
-    return {name: one for name, one in discover().items() if one.holds == holds}
+    return {name: form for name, form in discover().items() if form.holds == holds}
 
 
 def suffixes(*holds: Holds) -> tuple[str, ...]:
     """Return the endings of files that can be written in one of these formats."""
-    return _endings(one for what in holds for one in formats(what).values() if one.write is not None)
+    return _endings(form for what in holds for form in formats(what).values() if form.write is not None)
 
 
-def _endings(those: Iterable[Format]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(end for one in those for end in one.suffixes))
+def _endings(forms: Iterable[Format]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(end for form in forms for end in form.suffixes))
 
 
 def readable(*holds: Holds) -> tuple[str, ...]:
     """Return the endings of files that can be read in one of these formats."""
-    return tuple(dict.fromkeys((*_endings(one for what in holds for one in formats(what).values()), *READABLE)))
+    return tuple(dict.fromkeys((*_endings(form for what in holds for form in formats(what).values()), *READABLE)))
 
 
-def readable_by(one: Format) -> tuple[str, ...]:
+def readable_by(form: Format) -> tuple[str, ...]:
     """Return the endings of files that can be read in this format."""
-    return READABLE if one.suffixes == SUFFIXES else one.suffixes
+    return READABLE if form.suffixes == SUFFIXES else form.suffixes
 
 
 @overload
@@ -69,11 +69,13 @@ def of(path: Path, holds: Literal["items", "dataset"]) -> DatasetFormat | None: 
 
 
 def of(path: Path, holds: Holds) -> object:
-    """Return the format of a file among those that hold this. No other format may open a database: only SQLite may
-    (`ledger.location.is_sqlite`)."""
+    """Return the format of a file among those that hold this; None if no format recognizes it.
+
+    A database is never opened by another format, because only SQLite may open it (`ledger.location.is_sqlite`).
+    """
     if ledger_db.recognizes(path):
         return ledger_db.FORMAT if holds == ledger_db.FORMAT.holds else None
-    return next((one for one in formats(holds).values() if one.recognizes(path)), None)
+    return next((form for form in formats(holds).values() if form.recognizes(path)), None)
 
 
 @overload
@@ -86,15 +88,15 @@ def by_name(name: str, *holds: Holds) -> Format: ...
 
 def by_name(name: str, *holds: Holds) -> object:
     """Return the format of this name."""
-    there = {key: one for key, one in discover().items() if one.holds in holds}
-    if name not in there:
-        raise SettingError(f"There is no form {name!r}.{did_you_mean(name, there)}")
-    return there[name]
+    known = {key: form for key, form in discover().items() if form.holds in holds}
+    if name not in known:
+        raise SettingError(f"There is no form {name!r}.{did_you_mean(name, known)}")
+    return known[name]
 
 
 def by_suffix(path: Path, holds: Literal["items", "dataset"]) -> DatasetFormat:
     """Return the format in which a file of this name is written."""
-    for one in formats(holds).values():
-        if format_suffix(path) in one.suffixes and one.write is not None:
-            return one
+    for form in formats(holds).values():
+        if format_suffix(path) in form.suffixes and form.write is not None:
+            return form
     raise DataError(f"{path}: no format writes {holds} to such a file. Available: {', '.join(suffixes(holds))}.")

@@ -1,8 +1,7 @@
-"""CheXpert: a wide table whose ids are in the column Path (MIMIC-CXR: dicom_id or study_id), a column per finding; 1
-is yes, 0 no, blank not mentioned and -1 uncertain. Columns that describe the patient or the picture are left alone.
+"""CheXpert: a wide table with ids in the column Path (MIMIC-CXR: dicom_id or study_id) and one column per finding.
 
-What is not mentioned is unknown, unless the caller says `absent="no"`. What -1 means the caller must say
-(`uncertain=`).
+Cells are 1 (yes), 0 (no), blank (not mentioned) or -1 (uncertain). Blank is unknown unless `absent="no"`; the caller
+must choose the value of -1 with `uncertain=`. Columns that describe the patient or the image are ignored.
 """
 
 from __future__ import annotations
@@ -11,17 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from partly.data.formats.wide import read_cells, write_cells
-from partly.data.headers import CHEXPERT, is_chexpert
 from partly.data.label_semantics import LabelSemantics
 from partly.data.protocols import LabelFormat
-from partly.data.splits import COLUMN as SPLIT
-from partly.data.splits import has_split
+from partly.data.table_layout import CHEXPERT, SPLIT, has_split, is_chexpert
 from partly.data.tables import SUFFIXES, is_table, open_table
 from partly.errors import DataError
 from partly.labels import Labels
 
 ID = CHEXPERT[0]
-BESIDE = (*CHEXPERT, "subject_id", "Sex", "Age", "Frontal/Lateral", "AP/PA")
+NOT_LABELS = (*CHEXPERT, "subject_id", "Sex", "Age", "Frontal/Lateral", "AP/PA")
 
 
 def recognizes(path: Path) -> bool:
@@ -30,18 +27,18 @@ def recognizes(path: Path) -> bool:
 
 def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
     table = open_table(path)
-    called = next((name for name in CHEXPERT if name in table.header), None)
-    if called is None:
-        raise DataError(f"{table.place(-1)}: none of the columns {', '.join(CHEXPERT)} is there to hold the ids.")
-    labels = [name for name in table.header if name not in BESIDE and not (name == SPLIT and has_split(table))]
-    return read_cells(table, called, labels, names, semantics)
+    id_column = next((name for name in CHEXPERT if name in table.header), None)
+    if id_column is None:
+        raise DataError(f"{table.place(-1)}: there is no column with ids: {', '.join(CHEXPERT)}.")
+    labels = [name for name in table.header if name not in NOT_LABELS and not (name == SPLIT and has_split(table))]
+    return read_cells(table, id_column, labels, names, semantics)
 
 
 def write(labels: Labels, path: Path) -> None:
-    """Nothing is written as uncertain: what is unknown is blank."""
-    lost = [name for name in labels.names if name in BESIDE]
-    if lost:
-        raise DataError(f"{path}: in such a file {', '.join(lost)} would not be a label. Write form='wide'.")
+    """Write unknown as blank; nothing is written as uncertain."""
+    ambiguous = [name for name in labels.names if name in NOT_LABELS]
+    if ambiguous:
+        raise DataError(f"{path}: this format does not read {', '.join(ambiguous)} as labels. Write form='wide'.")
     write_cells(labels, path, ID)
 
 

@@ -1,10 +1,8 @@
-"""COCO: a JSON file with `images`, `annotations` (each of an image and a category) and `categories`; that of LVIS also
-says of images which categories are not there (`neg_category_ids`).
+"""COCO and LVIS: a JSON file with `images`, `annotations` (of an image and a category) and `categories`.
 
-What an annotation names is there. What `neg_category_ids` names is not. All the rest is unknown in a file that has
-such lists (LVIS), and open in one that has none (COCO): not annotated need not be absent, so the caller says. What is
-in `not_exhaustive_category_ids` is there, in more places than are annotated. Ids are file names. Boxes and masks are
-not read, and none are written: an annotation says no more than that something is there.
+Annotated categories are yes, and so is `not_exhaustive_category_ids`; `neg_category_ids` is no. The rest is unknown in
+files with such lists (LVIS); in files without them (COCO) the caller chooses, because a category that is not annotated
+need not be absent. Ids are file names. Boxes and masks are neither read nor written.
 """
 
 from __future__ import annotations
@@ -27,13 +25,13 @@ from partly.errors import DataError, listing
 from partly.labels import Labels
 
 SUFFIXES = (".json",)
-BLOCK = 1 << 10  # items written at a time
+BLOCK_ITEMS = 1 << 10  # written at a time
 PARTS = ("images", "annotations", "categories")
 NO, YES = "neg_category_ids", "not_exhaustive_category_ids"
 
 
 def recognizes(path: Path) -> bool:
-    """An object that has one of the three parts. What comes before it is small: a description, licences."""
+    """Return whether the document has one of the three parts; only small keys precede them (info, licenses)."""
     if format_suffix(path) not in SUFFIXES or not path.is_file():
         return False
     for key in top_keys(path):
@@ -43,46 +41,48 @@ def recognizes(path: Path) -> bool:
 
 
 def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
-    found = _Entries(path, _categories(path), _Numbers())
-    found.add_images()
-    if not found.negatives:
-        semantics.need_absent(path, f"a COCO file without {NO}: what is not annotated may be absent or overlooked.")
-    found.add_annotations()
-    found.refuse_wrong()
-    words = list(found.categories.values())
-    numbers = found.numbers
+    entries = _Entries(path, _categories(path), _Numbers())
+    entries.add_images()
+    if not entries.negatives:
+        semantics.need_absent(
+            path, f"a COCO file without {NO}: categories that are not annotated may be absent or overlooked."
+        )
+    entries.add_annotations()
+    entries.refuse_wrong()
+    categories = list(entries.categories.values())
+    numbers = entries.numbers
     rows, columns, z = (np.frombuffer(part, part.typecode) for part in (numbers.rows, numbers.columns, numbers.z))
-    return labels_of(rows, columns, z, found.ids, words, semantics=semantics, path=path, wanted=names)
+    return labels_of(rows, columns, z, entries.ids, categories, semantics=semantics, path=path, wanted=names)
 
 
 def write(labels: Labels, path: Path) -> None:
-    """With `neg_category_ids` in every image, so that nothing is left open."""
+    """Write `neg_category_ids` for every image, so that nothing is left open."""
     with open_compressed(path) as file:
-        for part in _written(labels):
+        for part in _document(labels):
             file.write(part.encode())
 
 
-def _written(labels: Labels) -> Iterator[str]:
+def _document(labels: Labels) -> Iterator[str]:
     categories = [{"id": j, "name": name} for j, name in enumerate(labels.names, 1)]
     yield f'{{"info": {{"description": "labels of images, without boxes"}},\n"categories": {json.dumps(categories)},\n'
     yield '"images": ['
-    for start in range(0, len(labels), BLOCK):
-        for i, z in enumerate(labels.rows(slice(start, start + BLOCK)), start):
+    for start in range(0, len(labels), BLOCK_ITEMS):
+        for i, z in enumerate(labels.rows(slice(start, start + BLOCK_ITEMS)), start):
             image: dict[str, Any] = {"id": i + 1, "file_name": labels.id_at(i)}
             image |= {NO: (1 + (z == -1).nonzero()[0]).tolist(), YES: []}
             yield ("," if i else "") + "\n" + json.dumps(image, ensure_ascii=False)
     yield '],\n"annotations": ['
     rows, columns, values = labels.entries()
-    there = (values == 1).nonzero()[0].tolist()
-    for number, k in enumerate(there, 1):
-        one = {"id": number, "image_id": int(rows[k]) + 1, "category_id": int(columns[k]) + 1, "iscrowd": 0}
-        yield ("," if number > 1 else "") + "\n" + json.dumps(one)
+    positives = (values == 1).nonzero()[0].tolist()
+    for number, k in enumerate(positives, 1):
+        annotation = {"id": number, "image_id": int(rows[k]) + 1, "category_id": int(columns[k]) + 1, "iscrowd": 0}
+        yield ("," if number > 1 else "") + "\n" + json.dumps(annotation)
     yield "]}\n"
 
 
 @dataclass
 class _Numbers:
-    """Rows, columns and z of entries: 9 bytes each, however many there are."""
+    """Rows, columns and z of entries, 9 bytes each."""
 
     rows: array[int] = field(default_factory=lambda: array("i"))
     columns: array[int] = field(default_factory=lambda: array("i"))
@@ -90,74 +90,79 @@ class _Numbers:
 
 
 def _categories(path: Path) -> dict[Any, str]:
-    """Name of each id, in the order of the file."""
-    found = [(one["id"], str(one["name"])) for one in _records(path, "categories", ("id", "name"))]
-    if not found:
-        raise DataError(f"{path}: there are no categories in it. Captions and the like name no labels.")
-    return dict(found)
+    """Return the name of each id, in the order of the file."""
+    records = _records(path, "categories", ("id", "name"))
+    categories = {record["id"]: str(record["name"]) for record in records}
+    if not categories:
+        raise DataError(f"{path}: has no categories. Caption files, for example, do not name labels.")
+    return categories
 
 
 def _records(path: Path, part: str, keys: Sequence[str]) -> Iterator[dict[str, Any]]:
-    for number, one in enumerate(elements(path, part)):
-        if not isinstance(one, dict) or any(key not in one for key in keys):
-            raise DataError(f"{path}: {part}[{number}] has not all of {', '.join(keys)}: {one!r:.80}.")
-        if not all(isinstance(one[key], str | int | float) for key in keys):
-            raise DataError(f"{path}: {part}[{number}]: {', '.join(keys)} must be numbers or texts: {one!r:.80}.")
-        yield one
+    for number, record in enumerate(elements(path, part)):
+        if not isinstance(record, dict) or any(key not in record for key in keys):
+            raise DataError(f"{path}: {part}[{number}] must have {', '.join(keys)}: {record!r:.80}.")
+        if not all(isinstance(record[key], str | int | float) for key in keys):
+            raise DataError(f"{path}: {part}[{number}]: {', '.join(keys)} must be numbers or texts: {record!r:.80}.")
+        yield record
 
 
 class _Entries:
-    """What is said, image by image and annotation by annotation."""
+    """Collects the entries of images and annotations."""
 
     def __init__(self, path: Path, categories: dict[Any, str], numbers: _Numbers) -> None:
         self.path, self.categories, self.numbers = path, categories, numbers
         self.column = {key: j for j, key in enumerate(categories)}
         self.row: dict[Any, int] = {}
         self.ids: list[str] = []
-        self.negatives = False  # whether any image says what is not there
+        self.negatives = False  # some image lists absent categories
         self.wrong: list[str] = []
         self.wrong_count = 0
 
     def add_images(self) -> None:
-        for number, one in enumerate(_records(self.path, "images", ("id",))):
-            if self.row.setdefault(one["id"], number) != number:
-                self._refused(f"images[{number}]: the id {one['id']!r} is that of another image")
-            url = str(one.get("coco_url") or one["id"])  # LVIS has no file names
-            self.ids.append(str(one.get("file_name") or url.rpartition("/")[2]))
-            self.negatives |= NO in one
+        for number, image in enumerate(_records(self.path, "images", ("id",))):
+            if self.row.setdefault(image["id"], number) != number:
+                self._add_fault(f"images[{number}]: the id {image['id']!r} occurs more than once")
+            url = str(image.get("coco_url") or image["id"])  # LVIS has no file names
+            self.ids.append(str(image.get("file_name") or url.rpartition("/")[2]))
+            self.negatives |= NO in image
             for z, key in ((-1, NO), (1, YES)):
-                listed = one.get(key) or []
-                if not isinstance(listed, list) or not all(isinstance(each, str | int | float) for each in listed):
-                    raise DataError(f"{self.path}: images[{number}].{key} is no list of categories: {listed!r:.80}.")
+                listed = image.get(key) or []
+                if not isinstance(listed, list) or not all(
+                    isinstance(category_id, str | int | float) for category_id in listed
+                ):
+                    raise DataError(
+                        f"{self.path}: images[{number}].{key} must be a list of categories: {listed!r:.80}."
+                    )
                 for category in listed:
                     self._add(number, category, z, f"images[{number}].{key}")
 
     def add_annotations(self) -> None:
-        for number, one in enumerate(_records(self.path, "annotations", ("image_id", "category_id"))):
-            row = self.row.get(one["image_id"])
+        for number, annotation in enumerate(_records(self.path, "annotations", ("image_id", "category_id"))):
+            row = self.row.get(annotation["image_id"])
             if row is None:
-                self._refused(f"annotations[{number}]: there is no image {one['image_id']!r}")
+                self._add_fault(f"annotations[{number}]: there is no image {annotation['image_id']!r}")
             else:
-                self._add(row, one["category_id"], 1, f"annotations[{number}]")
+                self._add(row, annotation["category_id"], 1, f"annotations[{number}]")
 
     def _add(self, row: int, category: Any, z: int, place: str) -> None:
         column = self.column.get(category)
         if column is None:
-            self._refused(f"{place}: there is no category {category!r}")
+            self._add_fault(f"{place}: there is no category {category!r}")
             return
         self.numbers.rows.append(row)
         self.numbers.columns.append(column)
         self.numbers.z.append(z)
 
-    def _refused(self, told: str) -> None:
+    def _add_fault(self, fault: str) -> None:
         self.wrong_count += 1
         if len(self.wrong) < 5:
-            self.wrong.append(told)
+            self.wrong.append(fault)
 
     def refuse_wrong(self) -> None:
         if self.wrong_count:
             raise DataError(
-                f"{self.path}: images, annotations and categories do not fit: {self.wrong_count}"
+                f"{self.path}: images, annotations and categories do not match: {self.wrong_count}"
                 + listing(self.wrong, self.wrong_count)
             )
 

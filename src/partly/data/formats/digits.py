@@ -1,8 +1,7 @@
-"""The built-in table 'digits': handwritten digits as features, with labels that say what is true of each.
+"""The built-in data set 'digits': handwritten digits as features, completely labelled, for quick experiments.
 
-The 1,797 digits of 8 x 8 grey values that come with scikit-learn (Alpaydin and Kaynak, 1998), and 15 labels: which
-digit it is, and whether it is even, prime, a multiple of three, above four, and written with a loop. Real writing, of
-which everything is known, to try things on within seconds.
+The 1,797 digits of 8 x 8 gray values from scikit-learn (Alpaydin and Kaynak, 1998) have 15 labels: the digit, and
+whether it is even, prime, a multiple of three, above four, and written with a loop.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from partly.labels import Labels
 
 NAME = "digits"
 SIDE = 8
-LEAST = 500  # of the test part
-TRUE_OF = {str(digit): {digit} for digit in range(10)} | {
+MIN_TEST_ITEMS = 500
+DIGITS_OF = {str(digit): {digit} for digit in range(10)} | {
     "even": {0, 2, 4, 6, 8},
     "prime": {2, 3, 5, 7},
     "multiple of 3": {0, 3, 6, 9},
@@ -40,23 +39,26 @@ def read(path: Path, semantics: LabelSemantics) -> Dataset:
 
 
 def digits(train: int = 1200, seed: int = 0) -> Dataset:
-    """`train` of them to learn from, and the others, at least 500, as the test part."""
+    """Return the data set with `train` items, and the others, at least 500, as the test part."""
     from sklearn.datasets import load_digits
 
-    found = load_digits()
-    x = found.data.astype(np.float32)
-    z = np.stack([np.where(np.isin(found.target, list(some)), 1, -1) for some in TRUE_OF.values()], axis=1)
+    source = load_digits()
+    x = source.data.astype(np.float32)
+    z = np.stack(
+        [np.where(np.isin(source.target, list(digits_of_label)), 1, -1) for digits_of_label in DIGITS_OF.values()],
+        axis=1,
+    )
     order = np.random.default_rng(seed_for(seed, NAME)).permutation(len(x))
-    labels = Labels.from_ternary(z.astype(np.int8), names=tuple(TRUE_OF))
+    labels = Labels.from_ternary(z.astype(np.int8), names=tuple(DIGITS_OF))
     items = features(x)
-    learned, test = np.split(order, [min(train, len(x) - LEAST)])
-    return Dataset(items[learned], labels[learned], test=Dataset(items[test], labels[test]))
+    train_rows, test_rows = np.split(order, [min(train, len(x) - MIN_TEST_ITEMS)])
+    return Dataset(items[train_rows], labels[train_rows], test=Dataset(items[test_rows], labels[test_rows]))
 
 
-def pictures(x: npt.NDArray[np.float32], times: int = 4) -> npt.NDArray[np.uint8]:
-    """The grey values [N, 64] as pictures [N, H, W, 3] of uint8, dark on light."""
-    grey = (255 - x.reshape(-1, SIDE, SIDE) * 15.9).astype(np.uint8)
-    return np.repeat(np.kron(grey, np.ones((1, times, times), np.uint8))[..., None], 3, axis=3)
+def to_images(x: npt.NDArray[np.float32], scale: int = 4) -> npt.NDArray[np.uint8]:
+    """Turn gray values [N, 64] into images uint8 [N, H, W, 3], dark on light."""
+    gray = (255 - x.reshape(-1, SIDE, SIDE) * 15.9).astype(np.uint8)
+    return np.repeat(np.kron(gray, np.ones((1, scale, scale), np.uint8))[..., None], 3, axis=3)
 
 
 FORMAT = DatasetFormat("dataset", recognizes, read)

@@ -1,8 +1,7 @@
-"""A Parquet file that holds the pictures themselves: a column of bytes, or, as Hugging Face writes them, of structures
-with `bytes`. The column `item`, `id` or `name` holds the ids (else positions are ids).
+"""Images inside a Parquet file: a column of bytes, or of structures with `bytes` as Hugging Face writes them.
 
-Parquet has no way to get at one row, so the bytes are copied once into a file of their own, in the cache folder, from
-which each is read when it is wanted.
+The column `item`, `id` or `name` holds the ids; otherwise positions are ids. Parquet cannot read a single row, so the
+bytes are copied once to a file in the cache folder, from which each image is read on demand.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from partly.images.scan import cache_folder
 from partly.images.worker import ImageLocation
 from partly.items import ImageFiles, ImageSource
 
-ROWS = 64  # copied at a time: a picture may be large
+BLOCK_ROWS = 64  # copied at a time: an image may be large
 
 
 def recognizes(path: Path) -> bool:
@@ -38,39 +37,37 @@ def recognizes(path: Path) -> bool:
 def read(path: Path, semantics: LabelSemantics = LabelSemantics()) -> Dataset:  # noqa: B008 (it is frozen)
     path, columns = check_file(path, (".parquet",)), byte_columns(path)
     if len(columns) != 1:
-        raise DataError(f"{path}: several columns hold bytes: {', '.join(columns)}. Leave one: the pictures.")
-    packed = _packed(path, columns[0])
-    ends = np.load(packed.with_suffix(".npy"), allow_pickle=False)
+        raise DataError(f"{path}: several columns hold bytes: {', '.join(columns)}. Keep only the one with images.")
+    bytes_file = _unpack(path, columns[0])
+    ends = np.load(bytes_file.with_suffix(".npy"), allow_pickle=False)
     ids = _ids(path, len(ends) - 1, semantics.id_column)
     spans = zip(ends[:-1].tolist(), np.diff(ends).tolist(), strict=True)
-    places = [ImageLocation(str(packed), start, length) for start, length in spans]
+    places = [ImageLocation(str(bytes_file), start, length) for start, length in spans]
     return Dataset(ImageFiles(ImageSource(places, ids, str(path))), empty_labels(ids))
 
 
-def _packed(path: Path, column: str) -> Path:
-    """The file that holds the bytes one after the other, with the places where they end beside it; made where it is not
-    there, or is not of this file as it is now."""
-    found = path.stat()
-    key = sha256(f"{path.absolute()}\n{column}\n{found.st_size}\n{found.st_mtime_ns}".encode())[:32]
+def _unpack(path: Path, column: str) -> Path:
+    """Return the cached file of concatenated bytes (their ends are in an `.npy`); write it if it is missing or old."""
+    status = path.stat()
+    key = sha256(f"{path.absolute()}\n{column}\n{status.st_size}\n{status.st_mtime_ns}".encode())[:32]
     folder = cache_folder() / "embedded"
-    packed = folder / f"{key}.bytes"
-    if packed.exists() and packed.with_suffix(".npy").exists():
-        return packed
+    bytes_file = folder / f"{key}.bytes"
+    if bytes_file.exists() and bytes_file.with_suffix(".npy").exists():
+        return bytes_file
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(
-            f"{folder}: cannot be made ({error.strerror}). "
-            f"Say in PARTLY_CACHE where the pictures of {path} may be kept."
+            f"{folder}: cannot be created ({error.strerror}). Set PARTLY_CACHE to a folder for the images of {path}."
         ) from error
     ends = [0]
-    with atomic_output(packed) as file:
+    with atomic_output(bytes_file) as file:
         for content in _contents(path, column):
             file.write(content)
             ends.append(ends[-1] + len(content))
-    with atomic_output(packed.with_suffix(".npy")) as file:  # last: where it is, the bytes are whole
+    with atomic_output(bytes_file.with_suffix(".npy")) as file:  # last: it marks the bytes as complete
         np.save(file, np.array(ends, np.int64))
-    return packed
+    return bytes_file
 
 
 def _contents(path: Path, column: str) -> Iterator[bytes]:
@@ -78,7 +75,7 @@ def _contents(path: Path, column: str) -> Iterator[bytes]:
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
             budget = Budget(path)
-            for batch in file.iter_batches(ROWS, columns=[column]):
+            for batch in file.iter_batches(BLOCK_ROWS, columns=[column]):
                 budget.unpack(batch.nbytes)
                 for cell in batch.column(batch.schema.get_field_index(column)).to_pylist():
                     content = cell.get("bytes") if isinstance(cell, dict) else cell

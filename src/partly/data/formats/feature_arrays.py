@@ -40,8 +40,8 @@ def read(path: Path, semantics: object = None) -> Dataset:
     form = arrays["format"].item() if "format" in arrays else b"csr"
     if form not in (b"csr", "csr"):
         raise DataError(f"{path}: a sparse matrix of the form {form!r}. Save it by rows: save_npz(path, x.tocsr()).")
-    words = {name: as_text(arrays, name, path) for name in ("ids", "feature_names") if name in arrays}
-    names = tuple(words["feature_names"]) if "feature_names" in words else None
+    texts = {name: as_text(arrays, name, path) for name in ("ids", "feature_names") if name in arrays}
+    names = tuple(texts["feature_names"]) if "feature_names" in texts else None
     width = int(arrays["shape"][-1] if sparse and arrays["shape"].size else arrays["features"].shape[-1])
     if names is not None and len(names) != width:
         raise DataError(f"{path}: {len(names)} feature_names for {width} features.")
@@ -50,13 +50,13 @@ def read(path: Path, semantics: object = None) -> Dataset:
     else:
         items = matrix_rows(arrays["features"], str(path), names)
     with error_prefix(path):
-        return Dataset(items, empty_labels(check_ids(words.get("ids", range(len(items))), len(items))))
+        return Dataset(items, empty_labels(check_ids(texts.get("ids", range(len(items))), len(items))))
 
 
 def write(data: Dataset, path: Path) -> None:
     items = data.items
     if items.kind != "features":
-        raise DataError(f"{path}: holds features, and these items are {items.kind}.")
+        raise DataError(f"{path}: this format holds features; these items are {items.kind}.")
     refuse_unwritable(data.labels.given_ids or (), items.names or (), path)
     with atomic_output(path) as file:
         if path.suffix.lower() == ".npy":
@@ -65,10 +65,10 @@ def write(data: Dataset, path: Path) -> None:
             blocks = (items.take(slice(i, i + BLOCK)).numpy() for i in range(0, len(items), BLOCK))
             write_npy(file, (len(items), *items.shape), np.dtype(np.float32), blocks)
             return
-        words: Arrays = {} if items.names is None else {"feature_names": np.array(items.names, np.str_)}
+        texts: Arrays = {} if items.names is None else {"feature_names": np.array(items.names, np.str_)}
         if data.labels.given_ids is not None:
-            words["ids"] = np.array(data.labels.ids, np.str_)
-        np.savez_compressed(file, **words, **_arrays(items))
+            texts["ids"] = np.array(data.labels.ids, np.str_)
+        np.savez_compressed(file, **texts, **_arrays(items))
 
 
 def _arrays(items: Items) -> Arrays:

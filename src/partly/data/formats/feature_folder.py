@@ -1,6 +1,4 @@
-"""A folder of features that `partly features` wrote: a matrix that is mapped, the ids of the items, and what was made
-of what.
-"""
+"""A folder of features that `partly features` wrote: a memory-mapped matrix, the ids of the items, and their origin."""
 
 from __future__ import annotations
 
@@ -33,36 +31,38 @@ def read(path: Path, semantics: object = None) -> Dataset:
     except CheckpointError as error:
         raise DataError(str(error)) from error
     if not isinstance(ids, list) or "format" not in key:
-        raise DataError(f"{path}: {KEY} or {IDS} is another file. Restore it from a copy, or make the features again.")
+        raise DataError(
+            f"{path}: {KEY} or {IDS} has unexpected content. Restore it from a copy, or compute the features again."
+        )
     if key["format"] != FORMAT_VERSION:
         raise DataError(
-            f"{path}: features of format {key['format']}; this version reads {FORMAT_VERSION}. Make them again."
+            f"{path}: features of format {key['format']}; this version reads {FORMAT_VERSION}. Compute them again."
         )
     if not (path / DIGEST).exists():
         raise DataError(
-            f"{path}: of {len(ids)} items {done(path)} have their features. Start the same `partly features` again."
+            f"{path}: only {count_done(path)} of {len(ids)} items have features. Run the same `partly features` again."
         )
     items = map_npy(path / ARRAY)
     if (len(items), *items.shape) != (len(ids), key["width"]):
         raise DataError(
             f"{path}: {len(items)} x {items.shape[0]} features, where {KEY} says {len(ids)} x {key['width']}. "
-            "Make them again."
+            "Compute them again."
         )
-    return Dataset(PrecomputedFeatures(items, Origin.read(key, _fitted(path, key))), empty_labels(ids))
+    return Dataset(PrecomputedFeatures(items, Origin.read(key, _read_fitted(path, key))), empty_labels(ids))
 
 
-def _fitted(path: Path, key: dict[str, Any]) -> dict[str, Tensor]:
-    """What the backbone had measured on these items."""
+def _read_fitted(path: Path, key: dict[str, Any]) -> dict[str, Tensor]:
+    """Read the tensors that the backbone measured on these items."""
     if not key.get("fitted_sha256"):
         return {}
     file = path / FITTED
     if not file.is_file() or sha256_of(file) != key["fitted_sha256"]:
-        raise DataError(f"{file}: missing or damaged (its checksum does not match). Make the features again.")
+        raise DataError(f"{file}: missing or damaged (its checksum does not match). Compute the features again.")
     return load_file(file)
 
 
-def done(path: Path) -> int:
-    """How many items have their features, from the first on."""
+def count_done(path: Path) -> int:
+    """Return how many items have features, counted from the first."""
     try:
         return int(json.loads((path / DONE).read_text("utf-8"))["done"])
     except (OSError, ValueError, KeyError, TypeError):

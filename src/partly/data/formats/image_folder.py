@@ -1,5 +1,6 @@
-"""A folder of pictures: their ids are their file names, from the folder. Folders in it are gone through, links to
-folders are not, and hidden files are left alone.
+"""A folder of images, with subfolders; the ids are the paths within the folder.
+
+Hidden files and links to folders are ignored.
 """
 
 from __future__ import annotations
@@ -14,23 +15,23 @@ from partly.errors import DataError, listing
 from partly.images.worker import ImageLocation
 from partly.items import ImageFiles, ImageSource
 
-PICTURES = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
 
 
 def recognizes(path: Path) -> bool:
-    """Any folder that holds no features: one without pictures is refused when it is read."""
+    """Return whether this is a folder without features; one without images is refused when it is read."""
     return path.is_dir() and not feature_folder.recognizes(path)
 
 
 def read(path: Path, semantics: object = None) -> Dataset:
     names = sorted(_names(path))
     if not names:
-        raise DataError(f"{path}: no pictures are in this folder. There may be: {', '.join(PICTURES)}.")
-    odd = [name for name in names if not _is_unicode(name)]
-    if odd:
+        raise DataError(f"{path}: there are no images in this folder. Available: {', '.join(IMAGE_SUFFIXES)}.")
+    bad = [name for name in names if not _is_unicode(name)]
+    if bad:
         raise DataError(
-            f"{path}: file names that are not valid UTF-8: {len(odd)}"
-            + listing(map(repr, odd), len(odd))
+            f"{path}: file names that are not valid UTF-8: {len(bad)}"
+            + listing(map(repr, bad), len(bad))
             + "\nRename them: they are the ids of the items."
         )
     places = [ImageLocation(str(path.absolute() / name)) for name in names]
@@ -38,13 +39,13 @@ def read(path: Path, semantics: object = None) -> Dataset:
 
 
 def _names(path: Path) -> list[str]:
-    found = []
-    for folder, below, files in os.walk(path, onerror=_refuse):
-        below[:] = [name for name in below if not name.startswith(".")]
+    names = []
+    for folder, subfolders, files in os.walk(path, onerror=_refuse):
+        subfolders[:] = [name for name in subfolders if not name.startswith(".")]
         inside = Path(folder).relative_to(path)
-        shown = (name for name in files if not name.startswith(".") and name.lower().endswith(PICTURES))
-        found += [(inside / name).as_posix() for name in shown]
-    return found
+        images = (name for name in files if not name.startswith(".") and name.lower().endswith(IMAGE_SUFFIXES))
+        names += [(inside / name).as_posix() for name in images]
+    return names
 
 
 def _refuse(error: OSError) -> None:

@@ -1,10 +1,8 @@
-"""Label Studio: a JSON list of tasks, each with its `data` and the `annotations` of people; written ones may carry
-`predictions` too.
+"""Label Studio: a JSON list of tasks with `data`, `annotations` and, in written files, `predictions`.
 
-Two controls hold what is known, `yes` and `no`, each a list of choices: that is what is written, and read as it is. Any
-other control (choices, a taxonomy, boxes) lists what is there; what it does not list may be absent or unknown, so the
-caller says. An annotation that was cancelled is no answer, and a task that nobody has answered is unknown. Where people
-disagree, an entry is uncertain, and the caller says what that means (`uncertain=`).
+Two controls, `yes` and `no`, hold lists of choices; this is what is written. Any other control (choices, a taxonomy,
+boxes) lists positives, and the caller chooses the value of the rest. Cancelled annotations are ignored, and tasks
+without annotations are unknown. Entries on which annotators disagree are uncertain (`uncertain=`).
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ import numpy.typing as npt
 
 from partly.data.compression import open_compressed
 from partly.data.json_stream import elements, top_keys
-from partly.data.label_semantics import LabelSemantics, how_to_say, labels_of, tell_lost
+from partly.data.label_semantics import LabelSemantics, describe_option, labels_of, warn_of_dropped
 from partly.data.matching import find_positions
 from partly.data.paths import format_suffix
 from partly.data.protocols import LabelFormat
@@ -31,12 +29,12 @@ from partly.labels import Labels
 
 SUFFIXES = (".json",)
 YES, NO = "yes", "no"  # the two controls
-IDS = ("item", "id", "image", "text")  # of a task's data, what says which item it is: the first that is there
-BLOCK = 1 << 10  # items written at a time
+IDS = ("item", "id", "image", "text")  # keys of a task's data; the first that exists is the id
+BLOCK_ITEMS = 1 << 10  # written at a time
 
 
 def recognizes(path: Path) -> bool:
-    """A list, and its first task has `data`."""
+    """Return whether the document is a list whose first task has `data`."""
     if format_suffix(path) not in SUFFIXES or not path.is_file():
         return False
     keys = top_keys(path)
@@ -45,37 +43,39 @@ def recognizes(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class _Answer:
-    """What one annotation says. whole: it lists what is there, so that the rest is absent."""
+    """Labels of one annotation. complete: it lists all positives, so that the rest is absent."""
 
     yes: frozenset[str]
     no: frozenset[str]
-    whole: bool
+    complete: bool
 
 
 def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
     ids: list[str] = []
     labels: dict[str, int] = {}
     entries: list[tuple[int, int, int]] = []
-    unseen, unsure = [], []
+    unseen, disagreements = [], []
     for number, task in enumerate(elements(path, "")):
         place = f"{path}: task {number + 1}"
-        answers = [_answer(one, place) for one in _given(task, place)]
-        if any(one.whole for one in answers):
-            semantics.need_absent(path, "choices list what is there: what nobody chose may be absent or unknown.")
-        for word, z in _agreed(answers, semantics.absent == NO).items():
-            entries.append((len(ids), labels.setdefault(word, len(labels)), z))
-            unsure += [f"{place}: {word!r}"] if z == UNCERTAIN else []
-        if not any(one.whole for one in answers):
-            unseen.append(len(ids))  # nobody said that the rest is absent
+        answers = [_answer(answer, place) for answer in _annotations(task, place)]
+        if any(answer.complete for answer in answers):
+            semantics.need_absent(path, "choices list positives: labels that were not chosen may be absent or unknown.")
+        for label, z in _combine(answers, semantics.absent == NO).items():
+            entries.append((len(ids), labels.setdefault(label, len(labels)), z))
+            disagreements += [f"{place}: {label!r}"] if z == UNCERTAIN else []
+        if not any(answer.complete for answer in answers):
+            unseen.append(len(ids))  # no annotation is complete
         ids.append(_id(task, number))
-    if unsure and semantics.uncertain is None:
-        told = listing(unsure, len(unsure))
-        raise DataError(f"{path}: entries on which people disagree: {len(unsure)}{told}\n{how_to_say('uncertain')}")
-    said = np.array(entries, np.int64).reshape(-1, 3)
+    if disagreements and semantics.uncertain is None:
+        told = listing(disagreements, len(disagreements))
+        raise DataError(
+            f"{path}: entries on which people disagree: {len(disagreements)}{told}\n{describe_option('uncertain')}"
+        )
+    codes = np.array(entries, np.int64).reshape(-1, 3)
     return labels_of(
-        said[:, 0],
-        said[:, 1],
-        said[:, 2],
+        codes[:, 0],
+        codes[:, 1],
+        codes[:, 2],
         ids,
         list(labels),
         semantics=semantics,
@@ -90,15 +90,15 @@ def write(labels: Labels, path: Path) -> None:
 
 
 def write_tasks(labels: Labels, path: Path, scores: Scores | None = None) -> None:
-    """Tasks with what is known as an annotation and, where there are scores, what a model thinks as a prediction."""
-    lost = [name for name, *known in zip(labels.names, *labels.counts(), strict=True) if not any(known)]
+    """Write tasks with known entries as an annotation and, with scores, a model's prediction."""
+    without_entries = [name for name, *known in zip(labels.names, *labels.counts(), strict=True) if not any(known)]
     if scores is None:
-        tell_lost((), lost, path)
-    values = None if scores is None else _matched(scores, labels, path)
+        warn_of_dropped((), without_entries, path)
+    values = None if scores is None else _align_scores(scores, labels, path)
     with open_compressed(path) as file:
         file.write(b"[")
-        for start in range(0, len(labels), BLOCK):
-            for i, z in enumerate(labels.rows(slice(start, start + BLOCK)), start):
+        for start in range(0, len(labels), BLOCK_ITEMS):
+            for i, z in enumerate(labels.rows(slice(start, start + BLOCK_ITEMS)), start):
                 task: dict[str, Any] = {"id": i + 1, "data": {IDS[0]: labels.id_at(i)}}
                 task["annotations"] = [{"result": _results(labels.names, z), "was_cancelled": False}] if z.any() else []
                 if values is not None:
@@ -107,76 +107,82 @@ def write_tasks(labels: Labels, path: Path, scores: Scores | None = None) -> Non
         file.write(b"]\n")
 
 
-def _matched(scores: Scores, labels: Labels, path: Path) -> npt.NDArray[np.float32]:
+def _align_scores(scores: Scores, labels: Labels, path: Path) -> npt.NDArray[np.float32]:
     rows = find_positions(labels.ids, scores.ids, "the scores", "item")
     return scores.values[np.ix_(rows, find_positions(labels.names, scores.names, "the scores", "label"))]
 
 
 def _prediction(names: Sequence[str], p: npt.NDArray[np.float32]) -> dict[str, Any]:
-    """score: how sure the least sure label is, by which Label Studio can order tasks."""
+    """Build a prediction; `score` is the confidence of the least certain label, for sorting tasks in Label Studio."""
     z = np.where(p >= 0.5, 1, -1)
-    sure = float(np.maximum(p, 1 - p).min()) if len(p) else 1.0
-    return {"model_version": "partly", "score": round(sure, 6), "result": _results(names, z)}
+    confidence = float(np.maximum(p, 1 - p).min()) if len(p) else 1.0
+    return {"model_version": "partly", "score": round(confidence, 6), "result": _results(names, z)}
 
 
 def _results(names: Sequence[str], z: npt.NDArray[Any]) -> list[dict[str, Any]]:
-    said = ((control, [names[j] for j in (z == code).nonzero()[0]]) for control, code in ((YES, 1), (NO, -1)))
+    choices = ((control, [names[j] for j in (z == code).nonzero()[0]]) for control, code in ((YES, 1), (NO, -1)))
     return [
-        {"from_name": control, "to_name": IDS[0], "type": "choices", "value": {"choices": words}}
-        for control, words in said
-        if words
+        {"from_name": control, "to_name": IDS[0], "type": "choices", "value": {"choices": chosen}}
+        for control, chosen in choices
+        if chosen
     ]
 
 
-def _given(task: Any, place: str) -> list[dict[str, Any]]:
-    """The annotations of a task that are answers. An early Label Studio called them completions."""
+def _annotations(task: Any, place: str) -> list[dict[str, Any]]:
+    """Return the annotations of a task that were not cancelled; early versions called them completions."""
     if not isinstance(task, dict) or not isinstance(task.get("data"), dict):
         raise DataError(f"{place}: has no 'data'. Export as JSON, not as JSON-MIN: {task!r:.80}.")
-    there = task.get("annotations", task.get("completions")) or []
-    if not isinstance(there, list):
-        raise DataError(f"{place}: its annotations are no list: {there!r:.80}.")
-    return [one for one in there if isinstance(one, dict) and not one.get("was_cancelled")]
+    annotations = task.get("annotations", task.get("completions")) or []
+    if not isinstance(annotations, list):
+        raise DataError(f"{place}: its annotations are not a list: {annotations!r:.80}.")
+    return [
+        annotation for annotation in annotations if isinstance(annotation, dict) and not annotation.get("was_cancelled")
+    ]
 
 
 def _answer(annotation: dict[str, Any], place: str) -> _Answer:
-    said: dict[str, set[str]] = {YES: set(), NO: set()}
+    chosen: dict[str, set[str]] = {YES: set(), NO: set()}
     controls = set()
     results = annotation.get("result") or []
-    if not isinstance(results, list) or not all(isinstance(one, dict) for one in results):
-        raise DataError(f"{place}: the result of an annotation is no list of answers: {results!r:.80}.")
-    for one in results:
-        kind, value = one.get("type"), one.get("value")
-        words = value.get(kind) if isinstance(value, dict) else None
-        if not isinstance(words, list):
-            continue  # a rating, a text, a relation: not about labels
-        controls.add(one.get("from_name"))
-        said[NO if one.get("from_name") == NO else YES] |= set(_words(words, place))
-    whole = not controls <= {YES, NO} or not controls
-    return _Answer(frozenset(said[YES]), frozenset(said[NO]), whole)
+    if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
+        raise DataError(f"{place}: the result of an annotation is not a list of answers: {results!r:.80}.")
+    for result in results:
+        kind, value = result.get("type"), result.get("value")
+        choices = value.get(kind) if isinstance(value, dict) else None
+        if not isinstance(choices, list):
+            continue  # a rating, a text or a relation: not about labels
+        controls.add(result.get("from_name"))
+        chosen[NO if result.get("from_name") == NO else YES] |= set(_labels_in(choices, place))
+    complete = not controls <= {YES, NO} or not controls
+    return _Answer(frozenset(chosen[YES]), frozenset(chosen[NO]), complete)
 
 
-def _words(words: Iterable[Any], place: str) -> Iterator[str]:
-    """Of a taxonomy each is a path, of which every step is there."""
-    for word in words:
-        steps = word if isinstance(word, list) else [word]
+def _labels_in(choices: Iterable[Any], place: str) -> Iterator[str]:
+    """Yield the labels of choices; in a taxonomy a choice is a path, and every step of it is a label."""
+    for choice in choices:
+        steps = choice if isinstance(choice, list) else [choice]
         if not all(isinstance(step, str) for step in steps):
-            raise DataError(f"{place}: {word!r:.60} is no label.")
+            raise DataError(f"{place}: {choice!r:.60} is not a label.")
         yield from steps
 
 
-def _agreed(answers: Sequence[_Answer], closed: bool) -> dict[str, int]:
-    """Label -> yes, no or UNSURE. closed: what an answer does not list it says to be absent."""
-    found: dict[str, int] = {}
-    for word in dict.fromkeys(word for one in answers for word in (*sorted(one.yes), *sorted(one.no))):
-        said = {1 if word in one.yes else -1 for one in answers if word in one.yes | one.no or (closed and one.whole)}
-        both = any(word in one.yes and word in one.no for one in answers)
-        found[word] = UNCERTAIN if both or len(said) > 1 else said.pop()
-    return found
+def _combine(answers: Sequence[_Answer], closed: bool) -> dict[str, int]:
+    """Combine answers to label -> yes, no or UNCERTAIN. closed: labels that a complete answer omits are no."""
+    combined: dict[str, int] = {}
+    for label in dict.fromkeys(label for answer in answers for label in (*sorted(answer.yes), *sorted(answer.no))):
+        values = {
+            1 if label in answer.yes else -1
+            for answer in answers
+            if label in answer.yes | answer.no or (closed and answer.complete)
+        }
+        both = any(label in answer.yes and label in answer.no for answer in answers)
+        combined[label] = UNCERTAIN if both or len(values) > 1 else values.pop()
+    return combined
 
 
 def _id(task: dict[str, Any], number: int) -> str:
-    found = (task["data"][key] for key in IDS if isinstance(task["data"].get(key), str | int))
-    return str(next(found, task.get("id", number)))
+    ids = (task["data"][key] for key in IDS if isinstance(task["data"].get(key), str | int))
+    return str(next(ids, task.get("id", number)))
 
 
 FORMAT = LabelFormat(recognizes, read, write, suffixes=SUFFIXES)

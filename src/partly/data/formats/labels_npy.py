@@ -1,5 +1,7 @@
-"""Labels in a `.npy` file: 1 yes, 0 no, NaN unknown, as in a wide table; -1 is what the caller says (`uncertain=`).
-There is no place for ids and names, so both are positions."""
+"""Labels in a `.npy` file: 1 yes, 0 no, NaN unknown, as in a wide table; the caller chooses the value of -1.
+
+The format has no ids and names; both are positions.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from partly.data.label_semantics import CODES, LabelSemantics, hold_entries, how_to_say
+from partly.data.label_semantics import CODES, LabelSemantics, describe_option, hold_entries
 from partly.data.matching import reorder_columns
 from partly.data.paths import check_file, error_prefix
 from partly.data.protocols import LabelFormat
@@ -26,32 +28,32 @@ def recognizes(path: Path) -> bool:
 
 def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
     values = _matrix(check_file(path, SUFFIXES))
-    unsure = np.zeros(values.shape, bool)
+    uncertain = np.zeros(values.shape, bool)
     if semantics.uncertain is not None and values.dtype.kind in "iuf":
-        unsure = values == -1
-        values = np.where(unsure, np.nan, values)
+        uncertain = values == -1
+        values = np.where(uncertain, np.nan, values)
     if names is not None and len(names) == values.shape[1]:
-        return _labels(path, values, unsure, semantics, names)
-    found = _labels(path, values, unsure, semantics, None)
-    return found if names is None else semantics.filled(reorder_columns(found, names, str(path)), path)
+        return _labels(path, values, uncertain, semantics, names)
+    labels = _labels(path, values, uncertain, semantics, None)
+    return labels if names is None else semantics.fill_absent(reorder_columns(labels, names, str(path)), path)
 
 
-def _labels(path: Path, values: Any, unsure: Any, semantics: LabelSemantics, names: Sequence[str] | None) -> Labels:
+def _labels(path: Path, values: Any, uncertain: Any, semantics: LabelSemantics, names: Sequence[str] | None) -> Labels:
     try:
         with error_prefix(path):
             labels = Labels.from_nan(values, names=names, missing=semantics.missing)
     except DataError as error:
-        raise DataError(f"{error} A -1 that is neither yes nor no: {how_to_say('uncertain')}") from None
+        raise DataError(f"{error} If -1 means uncertain: {describe_option('uncertain')}") from None
     hold_entries(labels.shape, path)
     z = labels.rows(slice(None)).copy()
-    z[unsure] = CODES[semantics.uncertain or "unknown"]
-    return Labels.from_ternary(np.where((z == 0) & ~unsure & (semantics.absent == "no"), -1, z), names=labels.names)
+    z[uncertain] = CODES[semantics.uncertain or "unknown"]
+    return Labels.from_ternary(np.where((z == 0) & ~uncertain & (semantics.absent == "no"), -1, z), names=labels.names)
 
 
 def _matrix(path: Path) -> Any:
-    """The array of a file, [N, L]; one of a single dimension is one label."""
+    """Read the array of a file as [N, L]; one dimension is one label."""
     try:
-        with np.errstate(over="raise"):  # of a shape that no file can have
+        with np.errstate(over="raise"):  # for an impossible shape
             array: Any = np.lib.format.open_memmap(path, mode="r")
     except (
         FloatingPointError,

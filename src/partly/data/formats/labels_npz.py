@@ -1,7 +1,7 @@
-"""Labels in an `.npz` file: `names` and, where given, `ids` (text), and the three-valued matrix.
+"""Labels in an `.npz` file: `names`, optional `ids`, and the ternary matrix.
 
-That is either `ternary` (int8 [N, L]: +1 yes, -1 no, 0 unknown) or the parts of a CSR matrix, `data`, `indices`,
-`indptr` and `shape`.
+The matrix is `ternary` (int8 [N, L]: +1 yes, -1 no, 0 unknown), or a CSR matrix as `data`, `indices`, `indptr` and
+`shape`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def recognizes(path: Path) -> bool:
 
 def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
     arrays = read_npz(path, required=("names",), optional=("ids", "ternary", *CSR))
-    words = {name: as_text(arrays, name, path) for name in ("names", "ids") if name in arrays}
+    texts = {name: as_text(arrays, name, path) for name in ("names", "ids") if name in arrays}
     if "ternary" not in arrays and "data" not in arrays:
-        raise DataError(f"{path}: holds no labels: there is neither 'ternary' nor {', '.join(CSR)}.")
+        raise DataError(f"{path}: has no labels: neither 'ternary' nor {', '.join(CSR)}.")
     z = arrays["ternary"] if "ternary" in arrays else as_csr(arrays, path, "iu")
     with error_prefix(path):
-        labels = Labels.from_ternary(z, names=words["names"], ids=words.get("ids"))
-        return semantics.filled(labels if names is None else reorder_columns(labels, names, str(path)), path)
+        labels = Labels.from_ternary(z, names=texts["names"], ids=texts.get("ids"))
+        return semantics.fill_absent(labels if names is None else reorder_columns(labels, names, str(path)), path)
 
 
 def write(labels: Labels, path: Path) -> None:

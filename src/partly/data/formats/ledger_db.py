@@ -1,8 +1,8 @@
-"""A ledger (`partly.ledger`) as labels: what it knows by now, or in the state that the place names.
+"""The labels of a ledger (`partly.ledger`), now or in an earlier state.
 
     labels.db    labels.db?at=12    labels.db?at=2026-03-01T12:00&models=yes    postgresql://anna@server/labels
 
-What models said is left out unless it is asked for: labels are what was observed.
+Statements of models are ignored unless `models=yes`, because labels are observations.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
 
 def recognizes(path: Path) -> bool:
-    """By content; and every file that is called so, since opening it says best what is wrong with it."""
+    """Return whether this is a URL, a SQLite database, or a file with such a suffix (opening it reports the error)."""
     if is_url(path):
         return True
     file = path if path.exists() else Path(str(path).partition("?")[0])
@@ -35,30 +35,33 @@ def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> 
     state: Any = state_options(place)
     with error_prefix(Path(place.shown)):
         labels = Ledger(place).labels(**state)
-        return semantics.filled(labels if names is None else reorder_columns(labels, names, place.shown), place.shown)
+        return semantics.fill_absent(
+            labels if names is None else reorder_columns(labels, names, place.shown), place.shown
+        )
 
 
 def write(labels: Labels, path: Path) -> None:
-    """A new ledger, in which they are an import; one that is there already is not replaced, since it forgets nothing:
-    `partly ledger import` appends."""
-    with Ledger.create_atomically(without_password(path)) as made:
-        made.add(labels.names)
-        made.append_labels(labels, author="labels")
+    """Write a new ledger with the labels as an import; an existing one is never replaced."""
+    with Ledger.create_atomically(without_password(path)) as ledger:
+        ledger.add(labels.names)
+        ledger.append_labels(labels, author="labels")
 
 
 def hierarchy(path: Path) -> Hierarchy | None:
-    """That of its vocabulary."""
+    """Return the hierarchy of the vocabulary."""
     place = without_password(path)
     return Ledger(place).hierarchy(dict(place.state).get("at"))
 
 
-def heirs(path: Path, before: Sequence[str]) -> dict[str, list[str]]:
-    """Of each label the one of `before` (labels of a model, say) that it is, under whatever name; else those that were
-    merged into it; else the nearest above it."""
+def label_sources(path: Path, before: Sequence[str]) -> dict[str, list[str]]:
+    """Return the labels of `before` that each label comes from.
+
+    That is the same label under an earlier name, else the labels merged into it, else its nearest ancestor.
+    """
     place = without_password(path)
-    there = Ledger(place).vocabulary(dict(place.state).get("at"))
-    found = zip(there.names, there.sources(before), strict=True)
-    return {name: [before[j] for j in positions] for name, positions in found}
+    vocabulary = Ledger(place).vocabulary(dict(place.state).get("at"))
+    sources = zip(vocabulary.names, vocabulary.sources(before), strict=True)
+    return {name: [before[j] for j in positions] for name, positions in sources}
 
 
 FORMAT = LabelFormat(recognizes, read, write, suffixes=SUFFIXES)

@@ -1,9 +1,8 @@
-"""MULAN: features and labels in an `.arff` file, dense or sparse, and an `.xml` beside it that names the labels, one
-below the other where there is a hierarchy. Without one, `-C n` in the name of the relation counts them, as MEKA does:
-the first n attributes are labels, or the last where n is negative.
+"""MULAN: features and labels in an `.arff` file, dense or sparse, with an `.xml` of the labels and their hierarchy.
 
-A label is 1 (yes), 0, or ? (unknown). In a file that has a ? anywhere, 0 is no; in one that has none it may be no or
-unknown: the caller says.
+Without the `.xml`, `-C n` in the name of the relation counts the labels as in MEKA: the first n attributes, or the last
+if n is negative. A label is 1 (yes), 0, or ? (unknown). In a file with a ? anywhere, 0 is no; otherwise 0 may be no or
+unknown, and the caller chooses.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from partly.data.dataset import Dataset
 from partly.data.label_semantics import LabelSemantics, labels_of
 from partly.data.paths import error_prefix, format_suffix
 from partly.data.protocols import DatasetFormat
-from partly.data.xml_tree import as_xml, read_xml, refuse_no_xml
+from partly.data.xml_tree import as_xml, read_xml, refuse_invalid_xml
 from partly.errors import DataError, listing
 from partly.items import SparseRows, features, sparse_features
 from partly.labels import Hierarchy
 
 SUFFIXES = (".arff",)
-BLOCK = 1 << 10  # items written at a time
-COPIES = 4  # of the entries while they are put together
-MAX_DIGITS = 9  # of a place or a count
+BLOCK_ITEMS = 1 << 10  # written at a time
+COPIES = 4  # of the entries in memory while they are collected
+MAX_DIGITS = 9  # of an index or a count
 NUMERIC = ("numeric", "real", "integer")
 VALUES = {"1": 1, "0": -1, "1.0": 1, "0.0": -1, "?": 0}
 WORD = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{]\S*)\s*(.*)""", re.S)
@@ -49,7 +48,7 @@ class Attribute:
     values: tuple[str, ...] | None  # None: a number
 
     def number(self, cell: str) -> float:
-        """A nominal one by its place, but 0 and 1 as they are."""
+        """Parse a cell as a number; nominal values by their position, except 0 and 1."""
         if self.values is None or set(self.values) <= {"0", "1"}:
             return float("nan") if cell == "?" else float(cell)
         return float("nan") if cell == "?" else float(self.values.index(cell))
@@ -60,115 +59,120 @@ def recognizes(path: Path) -> bool:
 
 
 def read(path: Path, semantics: LabelSemantics) -> Dataset:
-    relation, attributes, begins = _header(path)
-    labels, hierarchy = _labels(path, relation, [one.name for one in attributes])
+    relation, attributes, data_line = _header(path)
+    labels, hierarchy = _labels(path, relation, [attribute.name for attribute in attributes])
     chosen = set(labels)
-    kept = [one for one in attributes if one.name not in chosen]
-    found = _Rows(path, attributes, labels, {one.name: j for j, one in enumerate(kept)})
-    for number, cells, sparse in _records(path, begins, len(attributes)):
-        found.add(number, cells, sparse)
-    z = np.frombuffer(found.z, np.int8).reshape(-1, len(labels))
+    feature_attributes = [attribute for attribute in attributes if attribute.name not in chosen]
+    rows = _Rows(path, attributes, labels, {attribute.name: j for j, attribute in enumerate(feature_attributes)})
+    for number, cells, sparse in _records(path, data_line, len(attributes)):
+        rows.add(number, cells, sparse)
+    z = np.frombuffer(rows.z, np.int8).reshape(-1, len(labels))
     if (z == 0).any():
-        semantics = replace(semantics, absent="unknown")  # what is a 0 is known to be no
+        semantics = replace(semantics, absent="unknown")  # a 0 is a known no
     else:
-        semantics.need_absent(
-            path, "a MULAN file in which no label is ?: where a label is 0, it may be absent or unknown."
-        )
+        semantics.need_absent(path, "a MULAN file in which no label is ?: a label that is 0 may be absent or unknown.")
         z = np.where(z == 1, z, np.int8(0))
-    rows, columns = z.nonzero()
+    row_index, columns = z.nonzero()
     ids = list(map(str, range(len(z))))
-    known = labels_of(rows, columns, z[rows, columns], ids, labels, semantics=semantics, path=path)
+    observed = labels_of(row_index, columns, z[row_index, columns], ids, labels, semantics=semantics, path=path)
     with error_prefix(path):
-        return Dataset(found.items(len(z), tuple(one.name for one in kept)), known, hierarchy=hierarchy)
+        return Dataset(
+            rows.items(len(z), tuple(attribute.name for attribute in feature_attributes)), observed, hierarchy=hierarchy
+        )
 
 
 def write(data: Dataset, path: Path) -> None:
-    """Sparse where the items are. Ids have no place in such a file."""
+    """Write features and labels, sparse if the items are. The format cannot hold ids."""
     items, labels = data.items, data.labels
     if items.kind != "features" or len(items.shape) != 1:
-        raise DataError(f"{path}: holds features, and these items are {items.kind}.")
+        raise DataError(f"{path}: this format holds features; these items are {items.kind}.")
     if labels.given_ids is not None:
-        warnings.warn(f"{path}: this format has no place for the ids of items; their order stays.", stacklevel=3)
+        warnings.warn(f"{path}: this format cannot hold the ids of items; their order is kept.", stacklevel=3)
     names = items.names or tuple(f"feature {j}" for j in range(items.shape[0]))
     both = set(names) & set(labels.names)
     if both:
-        raise DataError(f"{path}: a feature and a label have one name" + listing(sorted(both), len(both)))
-    refuse_no_xml(list(labels.names), path)
+        raise DataError(f"{path}: a feature and a label have the same name" + listing(sorted(both), len(both)))
+    refuse_invalid_xml(list(labels.names), path)
     with open_compressed(path) as file:
         file.writelines(f"{line}\n".encode() for line in _head(path, names, labels.names))
-        for start in range(0, len(items), BLOCK):
-            rows = slice(start, start + BLOCK)
+        for start in range(0, len(items), BLOCK_ITEMS):
+            rows = slice(start, start + BLOCK_ITEMS)
             x, z = items.take(rows).numpy(), labels.rows(rows)
             for k in range(len(x)):
                 file.write(_line(x[k], z[k], isinstance(items, SparseRows)).encode())
-    write_file(_xml_of(path), _xml(data).encode())
+    write_file(_xml_path(path), _label_xml(data).encode())
 
 
 def _head(path: Path, names: Sequence[str], labels: Sequence[str]) -> Iterator[str]:
-    yield f"@relation {_quoted(path.stem)}\n"
-    yield from (f"@attribute {_quoted(name)} numeric" for name in names)
-    yield from (f"@attribute {_quoted(name)} {{0,1}}" for name in labels)
+    yield f"@relation {_quote(path.stem)}\n"
+    yield from (f"@attribute {_quote(name)} numeric" for name in names)
+    yield from (f"@attribute {_quote(name)} {{0,1}}" for name in labels)
     yield "\n@data"
 
 
 def _line(x: Any, z: Any, sparse: bool) -> str:
-    said = ["?" if one == 0 else "1" if one == 1 else "0" for one in z]
+    values = ["?" if value == 0 else "1" if value == 1 else "0" for value in z]
     if not sparse:
-        return ",".join([*(f"{value:.9g}" for value in x), *said]) + "\n"
-    cells = [f"{j} {x[j]:.9g}" for j in x.nonzero()[0]] + [f"{len(x) + j} {w}" for j, w in enumerate(said) if w != "0"]
+        return ",".join([*(f"{value:.9g}" for value in x), *values]) + "\n"
+    cells = [f"{j} {x[j]:.9g}" for j in x.nonzero()[0]] + [
+        f"{len(x) + j} {value}" for j, value in enumerate(values) if value != "0"
+    ]
     return "{" + ",".join(cells) + "}\n"
 
 
-def _xml(data: Dataset) -> str:
-    """A label below its parent, where there is a hierarchy and the parent is a label too."""
+def _label_xml(data: Dataset) -> str:
+    """Return the XML with every label nested in its parent, if the parent is a label, too."""
     parents = {} if data.hierarchy is None else data.hierarchy.parents
     names = data.labels.names
 
-    def nested(word: str | None) -> Iterator[str]:
+    def children(parent: str | None) -> Iterator[str]:
         for name in names:
-            above = parents.get(name)
-            if (above if above in names else None) == word:
+            parent_name = parents.get(name)
+            if (parent_name if parent_name in names else None) == parent:
                 yield f'<label name="{as_xml(name)}">'
-                yield from nested(name)
+                yield from children(name)
                 yield "</label>"
 
-    return '<labels xmlns="http://mulan.sourceforge.net/labels">' + "".join(nested(None)) + "</labels>\n"
+    return '<labels xmlns="http://mulan.sourceforge.net/labels">' + "".join(children(None)) + "</labels>\n"
 
 
-def _xml_of(path: Path) -> Path:
+def _xml_path(path: Path) -> Path:
     stem = path.name[: path.name.lower().rindex(SUFFIXES[0])]
     return path.with_name(f"{stem}.xml")
 
 
 def _labels(path: Path, relation: str, names: list[str]) -> tuple[list[str], Hierarchy | None]:
-    """Which attributes are labels, and which lies below which."""
-    beside = _xml_of(path)
-    shared = beside.with_name(re.sub(r"[-_](train|test)$", "", beside.stem) + ".xml")  # one for both parts
-    found = next((file for file in (beside, shared) if file.is_file()), None)
-    if found is None:
+    """Return the attributes that are labels, and their hierarchy."""
+    own_file = _xml_path(path)
+    shared_file = own_file.with_name(
+        re.sub(r"[-_](train|test)$", "", own_file.stem) + ".xml"
+    )  # one file for both parts
+    xml_file = next((file for file in (own_file, shared_file) if file.is_file()), None)
+    if xml_file is None:
         count = re.search(r"-C\s+(-?\d+)", relation)
         if count is None or len(count[1]) > MAX_DIGITS:
             raise DataError(
-                f"{path}: which attributes are labels? {beside.name} should name them, "
-                "or the relation count them (-C n)."
+                f"{path}: cannot tell which attributes are labels. Name them in {own_file.name}, "
+                "or count them in the relation (-C n)."
             )
         n = int(count[1])
         return (names[:n] if n >= 0 else names[n:]), None
-    root = read_xml(found)
-    labels = [str(one.get("name")) for one in root.iter("label")]
-    lost = sorted(set(labels) - set(names))
-    if lost or not labels:
+    root = read_xml(xml_file)
+    labels = [str(element.get("name")) for element in root.iter("label")]
+    unknown = sorted(set(labels) - set(names))
+    if unknown or not labels:
         raise DataError(
-            f"{found}: labels that are no attributes of {path.name}: {len(lost)}" + listing(lost, len(lost))
+            f"{xml_file}: labels that are not attributes of {path.name}: {len(unknown)}"
+            + listing(unknown, len(unknown))
         )
-    pairs = {str(child.get("name")): str(one.get("name")) for one in root.iter("label") for child in one}
-    with error_prefix(found):
-        # The order is that of the attributes: a nested list has another.
+    pairs = {str(child.get("name")): str(element.get("name")) for element in root.iter("label") for child in element}
+    with error_prefix(xml_file):
+        # In the order of the attributes, which differs from that of the nested list.
         return [name for name in names if name in set(labels)], Hierarchy(pairs) if pairs else None
 
 
 def _header(path: Path) -> tuple[str, list[Attribute], int]:
-    """The relation's name, the attributes, and the line on which the data begin."""
+    """Return the name of the relation, the attributes, and the line of @data."""
     relation, attributes = "", []
     for number, line in _lines(path):
         keyword, _, rest = line.strip().partition(" ") if " " in line else line.strip().partition("\t")
@@ -178,29 +182,27 @@ def _header(path: Path) -> tuple[str, list[Attribute], int]:
             case "@attribute":
                 attributes.append(_attribute(rest, f"{path}:{number}"))
             case "@data":
-                twice = len(attributes) - len({one.name for one in attributes})
-                if twice:
-                    raise DataError(f"{path}: {twice} attributes have the name of another one.")
+                repeated = len(attributes) - len({attribute.name for attribute in attributes})
+                if repeated:
+                    raise DataError(f"{path}: {repeated} attributes repeat the name of another one.")
                 return relation, attributes, number
-    raise DataError(f"{path}: there is no @data in it.")
+    raise DataError(f"{path}: has no @data.")
 
 
 def _attribute(text: str, place: str) -> Attribute:
-    found = WORD.fullmatch(text)
-    name, kind = (found[1], found[2].strip()) if found else ("", "")
+    match = WORD.fullmatch(text)
+    name, kind = (match[1], match[2].strip()) if match else ("", "")
     if name[:1] in "'\"" and name:
         name = re.sub(r"\\(.)", lambda m: {"n": "\n", "r": "\r", "t": "\t"}.get(m[1], m[1]), name[1:-1])
     if kind.startswith("{") and kind.endswith("}"):
         return Attribute(name, tuple(_cells(kind[1:-1])))
     if kind.split()[:1] and kind.split()[0].lower() in NUMERIC:
         return Attribute(name, None)
-    raise DataError(
-        f"{place}: {text!r:.80}: an attribute is numeric or lists its values: {{0,1}}. Others are not read."
-    )
+    raise DataError(f"{place}: {text!r:.80}: an attribute must be numeric or list its values, such as {{0,1}}.")
 
 
 class _Rows:
-    """Items one after the other: features as the numbers that are not 0, labels as +1, -1 and 0."""
+    """Collects rows: nonzero features, and labels as +1, -1 and 0."""
 
     def __init__(self, path: Path, attributes: list[Attribute], labels: list[str], places: dict[str, int]) -> None:
         self.path, self.attributes, self.width = path, attributes, len(places)
@@ -210,49 +212,51 @@ class _Rows:
         self.sparse, self.budget = False, Budget(path)
 
     def add(self, number: int, cells: Iterator[tuple[int, str]], sparse: bool) -> None:
-        z = array("b", [-1] * len(self.label))  # a sparse row leaves out what is 0
+        z = array("b", [-1] * len(self.label))  # a sparse row omits zeros
         self.sparse |= sparse
         for j, cell in cells:
-            one = self.attributes[j]
+            attribute = self.attributes[j]
             try:
-                if one.name in self.label:
-                    z[self.label[one.name]] = VALUES[cell]
-                elif value := one.number(cell):
+                if attribute.name in self.label:
+                    z[self.label[attribute.name]] = VALUES[cell]
+                elif value := attribute.number(cell):
                     self.data.append(value)
-                    self.indices.append(self.place[one.name])
+                    self.indices.append(self.place[attribute.name])
             except (KeyError, ValueError) as error:
-                raise DataError(f"{self.path}:{number}: attribute {one.name!r}: {cell!r} cannot be.") from error
+                raise DataError(
+                    f"{self.path}:{number}: attribute {attribute.name!r}: {cell!r} is not one of its values."
+                ) from error
         self.z.extend(z)
         self.ends.append(len(self.data))
         self.budget.hold_rows(1)
         self.budget.hold(COPIES * len(z) + 8 * (self.ends[-1] - self.ends[-2]))
 
     def items(self, count: int, names: tuple[str, ...]) -> Any:
-        parts = (
+        csr = (
             np.frombuffer(self.data, np.float32),
             np.frombuffer(self.indices, np.int32),
             np.frombuffer(self.ends, np.int64),
         )
         if not self.sparse:
             self.budget.hold(4 * count * self.width)
-        x = sp.csr_array(parts, shape=(count, self.width))
+        x = sp.csr_array(csr, shape=(count, self.width))
         where = str(self.path)
         return sparse_features(x, where, names) if self.sparse else features(x.toarray(), where, names)
 
 
-def _records(path: Path, begins: int, width: int) -> Iterator[tuple[int, Iterator[tuple[int, str]], bool]]:
-    """Line, cells with their places, and whether the row is sparse."""
+def _records(path: Path, data_line: int, width: int) -> Iterator[tuple[int, Iterator[tuple[int, str]], bool]]:
+    """Yield the line number, the cells with their positions, and whether the row is sparse."""
     for number, line in _lines(path):
         text = line.strip()
-        if number <= begins:
+        if number <= data_line:
             continue
         if text.startswith("{") and text.endswith("}"):
             pairs = [cell.strip().partition(" ") for cell in _cells(text[1:-1])]
-            if any(not place.isdecimal() or len(place) > MAX_DIGITS or int(place) >= width for place, _, _ in pairs):
+            if any(not index.isdecimal() or len(index) > MAX_DIGITS or int(index) >= width for index, _, _ in pairs):
                 raise DataError(
-                    f"{path}:{number}: a sparse row is {{place value, ...}}, places below {width}: {text:.60}"
+                    f"{path}:{number}: a sparse row is {{index value, ...}} with indices below {width}: {text:.60}"
                 )
-            yield number, ((int(place), cell.strip()) for place, _, cell in pairs), True
+            yield number, ((int(index), cell.strip()) for index, _, cell in pairs), True
             continue
         cells = _cells(text)
         if len(cells) != width:
@@ -271,7 +275,7 @@ def _cells(text: str) -> list[str]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines that are neither blank nor comments."""
+    """Yield the lines that are neither blank nor comments."""
     try:
         with open_decompressed(path) as file:
             for number, line in enumerate(file, 1):
@@ -282,13 +286,13 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         raise DataError(f"{path}: cannot be read ({error}).") from error
 
 
-def _quoted(word: str) -> str:
-    if PLAIN.fullmatch(word):
-        return word
-    marked = (
-        word.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+def _quote(name: str) -> str:
+    if PLAIN.fullmatch(name):
+        return name
+    escaped = (
+        name.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
     )
-    return f"'{marked}'"
+    return f"'{escaped}'"
 
 
 FORMAT = DatasetFormat("dataset", recognizes, read, write, suffixes=SUFFIXES)

@@ -1,7 +1,7 @@
-"""Open Images: a row per entry with the columns ImageID, Source, LabelName and Confidence. 1 is a verified yes, 0 a
-verified no, and what has no row is unknown.
+"""Open Images: one row per entry with the columns ImageID, Source, LabelName and Confidence.
 
-Rows that a machine made have a fraction. They are guesses, so the caller says what becomes of them (`uncertain=`).
+1 is a verified yes, 0 a verified no; entries without a row are unknown. Machine-generated rows have a fraction; the
+caller chooses their value with `uncertain=`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from partly.data.formats.long import GROUP_ROWS, read_rows
-from partly.data.headers import OPEN_IMAGES, is_open_images
-from partly.data.label_semantics import LabelSemantics, tell_lost
+from partly.data.label_semantics import LabelSemantics, warn_of_dropped
 from partly.data.protocols import LabelFormat
+from partly.data.table_layout import OPEN_IMAGES, is_open_images
 from partly.data.tables import SUFFIXES, is_table, open_table, write_table
 from partly.labels import Labels
 
@@ -34,12 +34,12 @@ def write(labels: Labels, path: Path) -> None:
     schema = schema.append(pa.field("Confidence", pa.int8()))
     rows, columns, values = labels.entries()
     known = np.unique(columns)
-    tell_lost(
+    warn_of_dropped(
         [labels.id_at(i) for i in np.flatnonzero(labels.known_per_item() == 0).tolist()],
         [labels.names[j] for j in np.setdiff1d(np.arange(len(labels.names)), known)],
         path,
     )
-    ids, words = pa.array(labels.ids, pa.string()), pa.array(labels.names, pa.string())
+    ids, names = pa.array(labels.ids, pa.string()), pa.array(labels.names, pa.string())
 
     def batches() -> Iterator[Any]:
         for start in range(0, len(rows), GROUP_ROWS):
@@ -48,7 +48,7 @@ def write(labels: Labels, path: Path) -> None:
             cells = [
                 ids.take(pa.array(rows[part])),
                 source,
-                words.take(pa.array(columns[part])),
+                names.take(pa.array(columns[part])),
                 pa.array(values[part]),
             ]
             yield pa.record_batch(cells, schema=schema)

@@ -1,7 +1,7 @@
-"""The built-in picture data set: handwritten digits and drawn things on textured ground, truth known.
+"""The built-in image data set: handwritten digits and drawn objects on textured grounds, completely labelled.
 
-The digits are scikit-learn's, real handwriting; every third of them is kept for test pictures. What is in
-a picture follows the tables below: the ground decides what may lie on it, and some things bring a friend.
+The digits are those of scikit-learn; every third is used in test images only. The tables below define which objects
+occur on which ground and together.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 OBJECTS = (*DIGITS, *SHAPES)
 FINE = (*OBJECTS, *GROUNDS)
 
-# How often a ground is taken, and how much it likes each thing. A thing that is not named never lies there.
+# Frequency of each ground, and weights of the objects on it. An object that is not listed never occurs there.
 _COMMON = {"zero": 13, "one": 30, "two": 15, "three": 11, "four": 10, "five": 9, "seven": 8, "eight": 7}
 _OUT, _IN = {**_COMMON, "six": 8}, {**_COMMON, "nine": 16}
 _LIKES: dict[str, tuple[int, dict[str, int]]] = {
@@ -54,33 +54,32 @@ _LIKES: dict[str, tuple[int, dict[str, int]]] = {
     "tiles": (8, _IN | {"car": 6}),
 }
 _FRIENDS = (("one", "zero"), ("four", "two"), ("eight", "three"), ("tree", "flower"))
-_PULL = 6  # how much likelier a friend comes next
-_COUNTS = (15, 25, 27, 20, 13)  # how often a picture has 1, 2, 3, 4, 5 objects
-_MOST = len(_COUNTS)
+_FRIEND_WEIGHT = 6  # factor for a friend of an object in the image
+_COUNTS = (15, 25, 27, 20, 13)  # frequency of 1, 2, 3, 4, 5 objects per image
+_MAX_OBJECTS = len(_COUNTS)
 
-# All brighter than any ground, and as many as there may be objects, so that none is used twice in a picture.
+# All brighter than any ground; one per object, so that none is used twice in an image.
 _INKS = ((255, 255, 255), (255, 236, 110), (200, 255, 190), (170, 240, 255), (255, 190, 235))
 
 _CELLS = 3  # objects sit in different cells of a 3 x 3 grid
-_RADIUS = 0.16  # of an object, as a share of the picture's side
-_BLOCK = 512  # pictures made at once; bounds the memory
+_RADIUS = 0.16  # of an object, as a share of the image side
+_BLOCK = 512  # images drawn at a time
 
 
 def scenes(train: int = 3000, test: int = 1000, seed: int = 0, size: int = 32, coarse: bool = False) -> Dataset:
-    """Pictures, uint8 [N, size, size, 3], of 1 to 5 objects on a ground, with all their labels known.
+    """Draw images uint8 [N, size, size, 3] of 1 to 5 objects on a ground, with complete labels.
 
-    The labels are the 22 fine ones; `coarse=True` adds the 7 coarse ones as further columns (yes where one
-    of its fine labels is). The hierarchy comes along either way. Picture i depends on the seed, its part,
-    the size and i alone: a larger set starts with the same pictures.
+    There are 22 fine labels; `coarse=True` adds the 7 coarse ones as further columns. Image i depends on the seed, its
+    part, the size and i only, so a larger set starts with the same images.
     """
-    train, test, seed, size = _checked(train=train, test=test, seed=seed, size=size)
+    train, test, seed, size = _check_numbers(train=train, test=test, seed=seed, size=size)
     parts = (_part("train", train, seed, size, coarse), _part("test", test, seed, size, coarse))
     hierarchy = Hierarchy({child: parent for parent, children in COARSE.items() for child in children})
     return Dataset(*parts[0], test=Dataset(*parts[1]), hierarchy=hierarchy)
 
 
 def recognizes(path: Path) -> bool:
-    """By its name alone: it is made, not read."""
+    """Return whether the path is the name of this data set; it is generated, not read."""
     return str(path) in NAMES
 
 
@@ -88,8 +87,8 @@ def read(path: Path, semantics: LabelSemantics) -> Dataset:
     return scenes(coarse=str(path) == NAMES[1])
 
 
-def _checked(**numbers: Any) -> list[int]:
-    least = {"train": 0, "test": 0, "size": 24}
+def _check_numbers(**numbers: Any) -> list[int]:
+    minimum = {"train": 0, "test": 0, "size": 24}
     wrong = []
     for name, value in numbers.items():
         try:
@@ -97,39 +96,39 @@ def _checked(**numbers: Any) -> list[int]:
         except TypeError:
             wrong.append(f"{name}={value!r}: must be a whole number")
             continue
-        if numbers[name] < least.get(name, numbers[name]):
-            wrong.append(f"{name}={value!r}: must be at least {least[name]}")
+        if numbers[name] < minimum.get(name, numbers[name]):
+            wrong.append(f"{name}={value!r}: must be at least {minimum[name]}")
     if wrong:
         raise SettingError(f"scenes: {len(wrong)} impossible settings" + listing(wrong, len(wrong)))
     return list(numbers.values())
 
 
 def _part(part: str, count: int, seed: int, size: int, coarse: bool) -> tuple[Arrays, Labels]:
-    """The pictures and labels of one part."""
-    # Every picture takes the same number of draws from each stream, which is what makes it a function of i.
+    """Draw the images and labels of one part."""
+    # Every image takes the same number of draws from each stream, so that it is a function of i.
     plans, grain = (np.random.default_rng(seed_for("scenes", seed, part, use)) for use in ("plan", "grain"))
-    pictures = np.empty((count, size, size, 3), np.uint8)
+    images = np.empty((count, size, size, 3), np.uint8)
     truth = np.zeros((count, len(FINE)), bool)
     for start in range(0, count, _BLOCK):
-        here = slice(start, min(start + _BLOCK, count))
-        plan = _plan(plans.random((here.stop - start, _DRAWS)), part)
-        pictures[here] = _paint(plan, grain.random((here.stop - start, size, size)))
-        truth[here] = plan.truth()
+        rows = slice(start, min(start + _BLOCK, count))
+        plan = _plan(plans.random((rows.stop - start, _DRAWS)), part)
+        images[rows] = _paint(plan, grain.random((rows.stop - start, size, size)))
+        truth[rows] = plan.truth()
     names = FINE
     if coarse:
-        above = [truth[:, [FINE.index(child) for child in children]].any(axis=1) for children in COARSE.values()]
-        truth, names = np.column_stack([truth, *above]), (*FINE, *COARSE)
-    return Arrays(pictures, "pictures"), Labels.from_full(
+        coarse_truth = [truth[:, [FINE.index(child) for child in children]].any(axis=1) for children in COARSE.values()]
+        truth, names = np.column_stack([truth, *coarse_truth]), (*FINE, *COARSE)
+    return Arrays(images, "pictures"), Labels.from_full(
         truth, names=names, ids=[f"{part}-{i:05d}" for i in range(count)]
     )
 
 
-# ---------------------------------------------------------------- what is in a picture
+# ---------------------------------------------------------------- content of an image
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is where, in N pictures with up to 5 objects each."""
+    """Contents of N images with up to 5 objects each."""
 
     ground: Index  # [N], positions in GROUNDS
     shift: Field  # [N], of the texture
@@ -147,17 +146,17 @@ class _Plan:
         return np.hstack([things, self.ground[:, None] == np.arange(len(GROUNDS))])
 
 
-_DRAWS = 4 + _CELLS**2 + 7 * _MOST
+_DRAWS = 4 + _CELLS**2 + 7 * _MAX_OBJECTS
 
 
 def _plan(u: Field, part: str) -> _Plan:
-    """u: [N, _DRAWS] uniform numbers, all that chance has to say."""
+    """Plan images from uniform random numbers u [N, _DRAWS]."""
     (where, many, shift, light), cells = u[:, :4].T, u[:, 4 : 4 + _CELLS**2]
-    thing, copy, colour, turn, grow, *jitter = np.moveaxis(u[:, -7 * _MOST :].reshape(-1, _MOST, 7), 2, 0)
+    thing, copy, colour, turn, grow, *jitter = np.moveaxis(u[:, -7 * _MAX_OBJECTS :].reshape(-1, _MAX_OBJECTS, 7), 2, 0)
     ground = _pick(np.array([_LIKES[name][0] for name in GROUNDS]), where)
     objects = _objects(ground, _pick(np.array(_COUNTS), many) + 1, thing)
     copies, digit = _copies(part), np.clip(objects, 0, len(DIGITS) - 1)
-    grid = np.stack(np.divmod(np.argsort(cells, axis=1)[:, :_MOST], _CELLS), axis=2) / (_CELLS - 1)
+    grid = np.stack(np.divmod(np.argsort(cells, axis=1)[:, :_MAX_OBJECTS], _CELLS), axis=2) / (_CELLS - 1)
     edge = 1.03 * _RADIUS
     centre = edge + (1 - 2 * edge) * grid + 0.05 * (np.stack(jitter, axis=2) - 0.5)
     return _Plan(
@@ -174,31 +173,31 @@ def _plan(u: Field, part: str) -> _Plan:
 
 
 def _objects(ground: Index, count: Index, u: Field) -> Index:
-    """Different things that the ground likes, one after the other; a friend of the last one is likelier."""
+    """Draw different objects by the weights of the ground; a friend of the previous one is more likely."""
     likes = np.array([[_LIKES[name][1].get(thing, 0) for thing in OBJECTS] for name in GROUNDS])
     pull = np.ones((len(OBJECTS), len(OBJECTS)), int)
     for a, b in _FRIENDS:
         i, j = OBJECTS.index(a), OBJECTS.index(b)
-        pull[i, j] = pull[j, i] = _PULL
+        pull[i, j] = pull[j, i] = _FRIEND_WEIGHT
     weights, row = likes[ground], np.arange(len(ground))
     objects = np.full(u.shape, -1)
-    for k in range(_MOST):
+    for k in range(_MAX_OBJECTS):
         friendly = weights if k == 0 else weights * pull[objects[:, k - 1]]
         objects[:, k] = _pick(friendly, u[:, k])
         weights[row, objects[:, k]] = 0
-    return np.where(np.arange(_MOST) < count[:, None], objects, -1)
+    return np.where(np.arange(_MAX_OBJECTS) < count[:, None], objects, -1)
 
 
 def _pick(weights: npt.NDArray[np.int_], u: Field) -> Index:
-    """One position a row, as likely as its weight; never one of weight 0. weights: [K] or [N, K]; u: [N]"""
+    """Draw one position per row in proportion to its weight. weights: [K] or [N, K]; u: [N]."""
     sums = np.cumsum(weights, axis=-1)
     return np.asarray((sums <= (u * sums[..., -1])[:, None]).sum(axis=1), dtype=np.intp)
 
 
 @cache
 def _digits() -> tuple[Field, Index]:
-    """Images [1797, 8, 8] in 0..1 and which digit each is."""
-    from sklearn.datasets import load_digits  # here, because it takes a second to import
+    """Return images [1797, 8, 8] in 0..1 and their digits."""
+    from sklearn.datasets import load_digits  # slow to import
 
     bundled = load_digits()
     return bundled.images / 16, bundled.target
@@ -206,19 +205,19 @@ def _digits() -> tuple[Field, Index]:
 
 @cache
 def _copies(part: str) -> Index:
-    """The images that belong to a part: [10, as many as the rarest digit has]"""
+    """Return the images of a part: [10, count of the rarest digit]."""
     target = _digits()[1]
-    mine = (np.arange(len(target)) % 3 == 2) == (part == "test")
-    found = [np.flatnonzero(mine & (target == digit)) for digit in range(len(DIGITS))]
-    fewest = min(map(len, found))
-    return np.array([where[:fewest] for where in found])
+    in_part = (np.arange(len(target)) % 3 == 2) == (part == "test")
+    images_of = [np.flatnonzero(in_part & (target == digit)) for digit in range(len(DIGITS))]
+    count = min(map(len, images_of))
+    return np.array([images[:count] for images in images_of])
 
 
 # ---------------------------------------------------------------- painting
 
 
 def _paint(plan: _Plan, noise: Field) -> npt.NDArray[np.uint8]:
-    """noise: [N, S, S] in 0..1; the pictures, [N, S, S, 3]"""
+    """Paint images [N, S, S, 3]; noise: [N, S, S] in 0..1."""
     size = noise.shape[1]
     canvas = np.empty((*noise.shape, 3))
     x = np.arange(size)[None] / size
@@ -226,7 +225,7 @@ def _paint(plan: _Plan, noise: Field) -> npt.NDArray[np.uint8]:
         rows = plan.ground == g
         shade = texture(noise[rows], x.T, x, plan.shift[rows, None, None])
         canvas[rows] = (np.asarray(colour) + shade[..., None] * np.asarray(step)) * plan.light[rows, None, None, None]
-    for slot in range(_MOST):
+    for slot in range(_MAX_OBJECTS):
         things = plan.objects[:, slot]
         _draw(canvas, plan, np.flatnonzero((things >= 0) & (things < len(DIGITS))), slot)
         for k, shape in enumerate(SHAPES.values(), start=len(DIGITS)):
@@ -235,10 +234,10 @@ def _paint(plan: _Plan, noise: Field) -> npt.NDArray[np.uint8]:
 
 
 def _draw(canvas: Field, plan: _Plan, rows: Index, slot: int, shape: Shape | None = None) -> None:
-    """Draw one object into each of some pictures, all of one shape, or all digits where there is none."""
+    """Draw one object into each of these images: all of one shape, or digits without a shape."""
     size = canvas.shape[1]
     radius = plan.radius[rows, slot, None, None] * size
-    side = int(3 * _RADIUS * size)  # of a square that holds the object however it is turned
+    side = int(3 * _RADIUS * size)  # of a square that holds the object at any angle
     corner = np.clip(plan.centre[rows, slot] * size - side / 2, 0, size - side).astype(np.intp)
     ys, xs = corner[:, 0, None, None] + np.arange(side)[:, None], corner[:, 1, None, None] + np.arange(side)
     dy, dx = ((at + 0.5 - plan.centre[rows, slot, axis, None, None] * size) / radius for axis, at in ((0, ys), (1, xs)))

@@ -1,9 +1,8 @@
-"""svmlight, also of libsvm and of the extreme classification repository: a line per item, the numbers of its labels,
-then `number:value` for each feature that is not 0. A first line of three numbers (items, features, labels) may say how
-many.
+"""svmlight, libsvm and the extreme classification repository: a line of labels and `number:value` features per item.
 
-Labels that are not listed may be absent or unknown: the caller says. Features stay sparse. Written files begin with
-comments that hold the names, and each line ends in one with the id, where there are such; both are read again.
+A first line may hold the numbers of items, features and labels. Labels that are not listed may be absent or unknown;
+the caller chooses. Features stay sparse. Written files hold names in comments at the start, and ids in a comment at the
+end of each line; both are read back.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ from partly.errors import DataError
 from partly.items import SparseRows, sparse_features
 
 SUFFIXES = (".svm", ".libsvm", ".svmlight", ".txt")
-MARK = "# partly "  # begins the comments that hold names
-BLOCK = 1 << 10  # items written at a time
-MAX_LABEL = 2.0**53  # up to here a fraction is a whole number where it looks like one
-FEATURE_BYTES = 32  # of a feature that is never there: its statistics, its weights
+NAMES_COMMENT = "# partly "
+BLOCK_ITEMS = 1 << 10  # written at a time
+MAX_LABEL = 2.0**53  # floats represent whole numbers exactly up to here
+FEATURE_BYTES = 32  # memory of a feature that never occurs: statistics and weights
 NUMBER = rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 ROW = re.compile(rb"\s*(%s(,%s)*)?((^|\s+)\d+:%s)+\s*" % (NUMBER, NUMBER, NUMBER))
 COUNTS = re.compile(rb"\s*\d+\s+\d+\s+\d+\s*")
 
 
 def recognizes(path: Path) -> bool:
-    """By its first line that says something."""
+    """Return whether the first line that is not a comment has this form."""
     if format_suffix(path) not in SUFFIXES or not path.is_file():
         return False
     try:
@@ -54,7 +53,7 @@ def recognizes(path: Path) -> bool:
 def read(path: Path, semantics: LabelSemantics) -> Dataset:
     from sklearn.datasets import load_svmlight_file
 
-    semantics.need_absent(path, "a svmlight file lists labels: those that it does not list may be absent or unknown.")
+    semantics.need_absent(path, "a svmlight file lists positives: other labels may be absent or unknown.")
     lines = _Lines(path)
     try:
         x, listed = load_svmlight_file(lines, multilabel=True, zero_based=lines.zero_based)
@@ -64,68 +63,69 @@ def read(path: Path, semantics: LabelSemantics) -> Dataset:
     budget.hold_rows(len(listed))
     budget.hold_rows(lines.counts[2] if lines.counts else 0)
     budget.hold(FEATURE_BYTES * max(x.shape[1], lines.counts[1] if lines.counts else 0))
-    rows = np.repeat(np.arange(len(listed)), [len(one) for one in listed])
-    codes = np.concatenate([np.empty(0), *(np.asarray(one, float) for one in listed)])
+    rows = np.repeat(np.arange(len(listed)), [len(numbers) for numbers in listed])
+    codes = np.concatenate([np.empty(0), *(np.asarray(numbers, float) for numbers in listed)])
     whole = np.isfinite(codes) & (codes >= 0) & (np.floor(codes) == codes) & (codes < MAX_LABEL)
     if not whole.all():
-        raise DataError(f"{path}: labels must be whole numbers from 0 on; {codes[~whole][0]:g}.")
-    names = lines.names.get("labels") or _numbered(codes, lines.counts)
+        raise DataError(f"{path}: labels must be whole numbers from 0; found {codes[~whole][0]:g}.")
+    names = lines.names.get("labels") or _number_names(codes, lines.counts)
     ids = lines.ids if len(set(lines.ids)) == len(listed) else list(map(str, range(len(listed))))
-    at = {name: j for j, name in enumerate(_numbered(codes, lines.counts))} if "labels" not in lines.names else None
-    columns = codes.astype(np.int64) if at is None else np.array([at[str(int(c))] for c in codes], np.int64)
+    position = (
+        {name: j for j, name in enumerate(_number_names(codes, lines.counts))} if "labels" not in lines.names else None
+    )
+    columns = codes.astype(np.int64) if position is None else np.array([position[str(int(c))] for c in codes], np.int64)
     if len(columns) and columns.max() >= len(names):
-        raise DataError(f"{path}: the label {columns.max()} is not among the {len(names)} that it names.")
+        raise DataError(f"{path}: the label {columns.max()} is beyond the {len(names)} names in the file.")
     labels = labels_of(rows, columns, np.ones(len(rows)), ids, names, semantics=semantics, path=path)
     return Dataset(_features(x, lines, path), labels)
 
 
 def _features(x: Any, lines: _Lines, path: Path) -> SparseRows:
-    called = lines.names.get("features")
-    width = max(x.shape[1], len(called or ()), lines.counts[1] if lines.counts else 0)
-    if called and len(called) < width:
-        raise DataError(f"{path}: {width} features, of which only {len(called)} have names.")
+    feature_names = lines.names.get("features")
+    width = max(x.shape[1], len(feature_names or ()), lines.counts[1] if lines.counts else 0)
+    if feature_names and len(feature_names) < width:
+        raise DataError(f"{path}: only {len(feature_names)} of {width} features have names.")
     wide = sp.csr_array((x.data, x.indices, x.indptr), shape=(x.shape[0], width))
     with error_prefix(path):
-        return sparse_features(wide, str(path), None if called is None else tuple(called))
+        return sparse_features(wide, str(path), None if feature_names is None else tuple(feature_names))
 
 
-def _numbered(codes: Any, counts: tuple[int, ...] | None) -> list[str]:
-    """Labels that have no names are called by their numbers: all that there are, where that is said."""
+def _number_names(codes: Any, counts: tuple[int, ...] | None) -> list[str]:
+    """Return names of unnamed labels, their numbers: all of them if the file has counts."""
     return list(map(str, range(counts[2]))) if counts else [str(int(code)) for code in np.unique(codes)]
 
 
 def write(data: Dataset, path: Path) -> None:
     if data.items.kind != "features" or len(data.items.shape) != 1:
-        raise DataError(f"{path}: holds features, and these items are {data.items.kind}.")
-    if any("\n" in word or "\r" in word or word != word.strip() for word in data.labels.given_ids or ()):
-        raise DataError(f"{path}: an id stands at the end of a line here, and some have ends of lines or outer spaces.")
+        raise DataError(f"{path}: this format holds features; these items are {data.items.kind}.")
+    if any("\n" in text or "\r" in text or text != text.strip() for text in data.labels.given_ids or ()):
+        raise DataError(f"{path}: ids are written at the end of lines, and some contain line ends or outer spaces.")
     names = {"labels": list(data.labels.names)}
     names |= {} if data.items.names is None else {"features": list(data.items.names)}
     with open_compressed(path) as file:
-        file.writelines(f"{MARK}{json.dumps({key: words})}\n".encode() for key, words in names.items())
-        for start in range(0, len(data.items), BLOCK):
-            rows = slice(start, start + BLOCK)
+        file.writelines(f"{NAMES_COMMENT}{json.dumps({key: texts})}\n".encode() for key, texts in names.items())
+        for start in range(0, len(data.items), BLOCK_ITEMS):
+            rows = slice(start, start + BLOCK_ITEMS)
             x, z = data.items.take(rows).numpy(), data.labels.rows(rows)
             for k in range(len(x)):
                 cells = " ".join(f"{j}:{x[k, j]:.9g}" for j in x[k].nonzero()[0]) or "0:0"
-                there = ",".join(map(str, (z[k] == 1).nonzero()[0]))
+                positives = ",".join(map(str, (z[k] == 1).nonzero()[0]))
                 end = "" if data.labels.given_ids is None else f" # {data.labels.id_at(start + k)}"
-                file.write(f"{there} {cells}{end}\n".encode())
+                file.write(f"{positives} {cells}{end}\n".encode())
 
 
-def _names(text: bytes) -> dict[str, list[str]]:
-    """Names in a comment of ours, which anybody may have written; what is wrong with them is a ValueError."""
-    found = read_json(text)
-    lists = found.values() if isinstance(found, dict) else [None]
-    if not all(isinstance(words, list) and all(isinstance(word, str) for word in words) for words in lists):
-        raise ValueError("a comment with names is none")
-    return dict(found)
+def _parse_names(text: bytes) -> dict[str, list[str]]:
+    """Parse names in a comment; raises ValueError if it is malformed."""
+    names = read_json(text)
+    lists = names.values() if isinstance(names, dict) else [None]
+    if not all(isinstance(texts, list) and all(isinstance(text, str) for text in texts) for texts in lists):
+        raise ValueError("malformed comment with names")
+    return dict(names)
 
 
 @dataclass
 class _Lines:
-    """The lines of a file for scikit-learn's reader, which is fast and says nothing of places; names, ids and counts
-    are picked up as they go by."""
+    """Lines for scikit-learn's fast reader; remembers the line number, and collects names, ids and counts."""
 
     path: Path
     names: dict[str, list[str]] = field(default_factory=dict)
@@ -137,24 +137,24 @@ class _Lines:
     def zero_based(self) -> bool | str:
         with open_decompressed(self.path) as file:
             first = file.readline()
-        return True if first.startswith(MARK.encode()) or COUNTS.fullmatch(first) else "auto"
+        return True if first.startswith(NAMES_COMMENT.encode()) or COUNTS.fullmatch(first) else "auto"
 
     def read(self) -> bytes:
-        raise NotImplementedError  # being there is what makes this a file to scikit-learn, which goes through the lines
+        raise NotImplementedError  # scikit-learn requires the method of a file, but iterates over the lines
 
     def __iter__(self) -> Iterator[bytes]:
         with open_decompressed(self.path) as file:
             for self.number, line in enumerate(file, 1):
-                if line.startswith(MARK.encode()):
-                    self.names |= _names(line[len(MARK) :])
+                if line.startswith(NAMES_COMMENT.encode()):
+                    self.names |= _parse_names(line[len(NAMES_COMMENT) :])
                     continue
-                said, _, comment = line.partition(b"#")
-                if self.number == 1 and COUNTS.fullmatch(said):
-                    self.counts = tuple(map(int, said.split()))
+                content, _, comment = line.partition(b"#")
+                if self.number == 1 and COUNTS.fullmatch(content):
+                    self.counts = tuple(map(int, content.split()))
                     continue
-                if said.strip():
+                if content.strip():
                     self.ids += [comment.strip().decode("utf-8", "replace")] if comment.strip() else []
-                    yield said + b"\n"
+                    yield content + b"\n"
 
 
 FORMAT = DatasetFormat("dataset", recognizes, read, write, suffixes=SUFFIXES, positives_only=True)

@@ -1,8 +1,8 @@
 """A table with all tags of an item in one cell: the column `tags`, or the one that the caller names.
 
 A cell is a text with separators (`cat;dog`), a list in brackets, or a list (Parquet, JSON). A tag means yes; the caller
-says what it means that a tag is absent (`absent=`). A blank cell means that nothing is known about the item, `[]` that
-it has no tags. Other columns are left alone.
+chooses the value of other labels with `absent=`. A blank cell means that nothing is known about the item, `[]` that it
+has no tags. Other columns are ignored.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from typing import Any
 import pyarrow as pa
 
 from partly.data.formats.wide import refuse_bad_ids
-from partly.data.headers import ID, TAG_LISTS, is_tag_lists
 from partly.data.label_semantics import LabelSemantics, labels_of
 from partly.data.matching import refuse_unknown_labels
 from partly.data.paths import error_prefix
 from partly.data.protocols import LabelFormat
-from partly.data.table_view import matching_columns, view
+from partly.data.table_layout import ID, TAG_LISTS, find_columns, is_tag_lists, with_id_column
 from partly.data.tables import SUFFIXES, Table, is_table, open_table, text_column
 from partly.labels import Labels
 from partly.labels.tag_rows import read_tags
 
-COPIES = 4  # of the text of tags: the cells, the tags, and their codes
+COPIES = 4  # of the tags in memory: cells, tags and codes
 
 
 def recognizes(path: Path) -> bool:
@@ -32,14 +31,14 @@ def recognizes(path: Path) -> bool:
 
 
 def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
-    table, column = view(open_table(path), semantics.id_column), TAG_LISTS
+    table, column = with_id_column(open_table(path), semantics.id_column), TAG_LISTS
     if semantics.label_columns:
-        (column,) = matching_columns(table.header, semantics.label_columns)
+        (column,) = find_columns(table.header, semantics.label_columns)
     return read_column(table, column, names, semantics)
 
 
 def read_column(table: Table, column: str, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
-    """Labels from the tags in one column."""
+    """Read labels from the tags in one column."""
     ids, rows = list[str](), list[Any]()
     for batch in table.batches([ID, column]):
         ids += text_column(batch.column(0), ID, table.path).to_pylist()
@@ -51,12 +50,12 @@ def read_column(table: Table, column: str, names: Sequence[str] | None, semantic
 
 
 def cells_of_tags(column: Any, semantics: LabelSemantics) -> list[Any]:
-    """The cells of a column, None where they are one of the caller's own spellings of unknown."""
+    """Return the cells of a column, with None for spellings of unknown that the caller names."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    spelled = {word.strip().lower() for word in semantics.missing}
+    unknown = {word.strip().lower() for word in semantics.missing}
     cells: list[Any] = column.to_pylist()
-    return [None if isinstance(cell, str) and cell.strip().lower() in spelled else cell for cell in cells]
+    return [None if isinstance(cell, str) and cell.strip().lower() in unknown else cell for cell in cells]
 
 
 def labels_of_tags(
@@ -67,16 +66,18 @@ def labels_of_tags(
     semantics: LabelSemantics,
     where: str,
 ) -> Labels:
-    """Labels from the tags of each item."""
-    semantics.need_absent(where, f"the column {column!r} lists what is there: the rest may be absent or unknown.")
+    """Build labels from the tags of each item."""
+    semantics.need_absent(where, f"the column {column!r} lists positives: other labels may be absent or unknown.")
     with error_prefix(Path(where)):
         items, tags, unseen, _ = read_tags(rows, semantics.tag_separator, f"column {column!r}")
-    there = list(dict.fromkeys(tags))
+    found_tags = list(dict.fromkeys(tags))
     if names is not None:
-        refuse_unknown_labels([tag for tag in there if tag not in set(names)], names, lambda _: where)
-    at = {name: j for j, name in enumerate(there if names is None else names)}
-    columns = [at[tag] for tag in tags]
-    return labels_of(items, columns, [1] * len(tags), ids, list(at), semantics=semantics, path=where, unseen=unseen)
+        refuse_unknown_labels([tag for tag in found_tags if tag not in set(names)], names, lambda _: where)
+    position = {name: j for j, name in enumerate(found_tags if names is None else names)}
+    columns = [position[tag] for tag in tags]
+    return labels_of(
+        items, columns, [1] * len(tags), ids, list(position), semantics=semantics, path=where, unseen=unseen
+    )
 
 
 FORMAT = LabelFormat(recognizes, read, suffixes=SUFFIXES)

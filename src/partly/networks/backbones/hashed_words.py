@@ -17,7 +17,7 @@ from partly.networks.backbones.contract import Backbone
 
 USUAL = {"rate": 1.0}  # nothing is pretrained
 WORD = re.compile(r"\w+")
-NOTHING = 0  # the place of no word: what fills up the shorter texts of a batch
+NOTHING = 0  # index of the padding
 
 
 class HashedWords(Backbone):

@@ -20,7 +20,7 @@ from partly.networks.backbones.text_model import TextModel
 from partly.registry import About
 
 ABOUT = About(weights="weights of Hugging Face: {name}")
-LENGTH = 256  # tokens of a text, where the model allows as many
+LENGTH = 256  # maximum tokens per text, if the model allows as many
 Numbers = tuple[float, ...]
 
 

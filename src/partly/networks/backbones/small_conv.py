@@ -11,7 +11,7 @@ from partly.errors import within
 from partly.networks.backbones.contract import Backbone, channels_last
 from partly.networks.layers import Pooling
 
-# It starts from nothing and learns as fast as the head. A small object is a maximum, a texture is a mean.
+# Trained from scratch at the full rate. Maxima capture small objects, means capture textures.
 USUAL: dict[str, Any] = {"pooling": "gap+gmp", "rate": 1.0}
 
 

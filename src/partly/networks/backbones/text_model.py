@@ -13,10 +13,8 @@ from partly.errors import SettingError, within
 from partly.items import decode_texts
 from partly.networks.backbones.contract import Backbone, split_stages
 
-TEXTS_AT_A_TIME = 128  # sorted by length, of which the model sees `TOGETHER`
-# Texts that the model sees together, of about the same length: of 32 descriptions of packages more than half was
-# padding, and so they took 2.2 times as long.
-TOGETHER = 8
+TEXTS_AT_A_TIME = 128  # sorted by length and split into batches of `TOGETHER`
+TOGETHER = 8  # texts per forward pass, of similar length; larger batches are mostly padding
 
 
 class TextModel(Backbone):
@@ -45,7 +43,7 @@ class TextModel(Backbone):
         return self.tokens(decode_texts(x)).to(x.device)
 
     def maps(self, x: Tensor) -> Tensor:
-        if torch.compiler.is_exporting() or len(x) <= TOGETHER:  # a graph takes any number of texts
+        if torch.compiler.is_exporting() or len(x) <= TOGETHER:  # an exported graph takes any number of texts
             return self._means(x)
         order = (x != self.padding).sum(dim=1).argsort(stable=True)
         means = torch.cat([self._means(x[part]) for part in order.split(TOGETHER)])
@@ -54,10 +52,10 @@ class TextModel(Backbone):
     def _means(self, x: Tensor) -> Tensor:
         """Return the mean of the token vectors of each text, [B, width]."""
         real = x != self.padding
-        if not torch.compiler.is_exporting():  # a graph cannot know
-            longest = max(1, int(real.sum(dim=1).max()))  # what is padding in all of them says nothing and costs time
+        if not torch.compiler.is_exporting():  # an exported graph has a fixed width
+            longest = max(1, int(real.sum(dim=1).max()))  # drop columns that are padding in all texts
             x, real = x[:, :longest], real[:, :longest]
-        # A text without tokens hears its padding: there is no mean of nothing.
+        # A text without tokens keeps its padding, since the mean needs a token.
         real = real | ~real.any(dim=1, keepdim=True)
         hidden = self.model(input_ids=x, attention_mask=real.long()).last_hidden_state
         weight = real.unsqueeze(2).to(hidden.dtype)

@@ -33,11 +33,11 @@ from partly.registry import About
 USUAL = {"freeze": "all"}  # nothing is trained
 ABOUT = About(weights="TF-IDF fitted to the training texts")
 WORD = r"(?u)\b\w+\b"
-WORDS_TOGETHER = 2  # words and pairs of them
-MIN_TEXTS_PER_WORD = 2  # unless there is no word that two texts share
-EXACT_TEXTS = 2500  # up to so many, the decomposition is exact
-ITERATIONS = 3  # of the randomised decomposition of more texts
-MIN_SINGULAR_VALUE = 1e-6  # of the largest singular value: directions below it are noise
+WORDS_TOGETHER = 2  # words and word pairs
+MIN_TEXTS_PER_WORD = 2  # 1 if no word occurs in two texts
+EXACT_TEXTS = 2500  # the decomposition is exact up to this number
+ITERATIONS = 3  # of the randomized decomposition of more texts
+MIN_SINGULAR_VALUE = 1e-6  # relative to the largest singular value; smaller directions are noise
 BLOCK = 1 << 12  # texts read at a time
 
 
@@ -47,7 +47,7 @@ class TfIdf(Backbone):
     makes = "vector"
     shares_scale = True
     chunk_size = TEXTS_AT_A_TIME
-    words: Tensor  # UTF-8 bytes, a line each
+    words: Tensor  # UTF-8 bytes, one word per line
     idf: Tensor  # [V]
     directions: Tensor  # [V, width], float16
 
@@ -84,7 +84,7 @@ class TfIdf(Backbone):
             vectorizer = _vectorizer(min_df=least, max_features=self.most_words)
             try:
                 return vectorizer.fit_transform(_texts(items)), vectorizer
-            except ValueError:  # of scikit-learn, where no word is left
+            except ValueError:  # raised by scikit-learn if no word is left
                 continue
         raise DataError("backbone = 'tfidf': there is not a single word in the texts.")
 

@@ -18,7 +18,7 @@ from partly.registry import About
 USUAL = {"freeze": "all"}  # words cannot be trained
 ABOUT = About(weights=f"{tfidf.ABOUT.weights} beside sentence vectors, {minilm.ABOUT.weights}")
 
-# Chosen among 1, 1.5 and 2 on descriptions of packages, as the best over yes only, 10 % and 30 % known.
+# Chosen among 1, 1.5 and 2 on package descriptions.
 TFIDF_WEIGHT = 1.5
 
 

@@ -39,6 +39,6 @@ def backbone(shape: tuple[int, ...], name: str, *, pretrained: bool = True) -> T
         raise SettingError(f"backbone = 'timm:{name}': timm cannot be imported here ({error}).") from None
     try:
         model = timm.create_model(name, pretrained=pretrained, num_classes=0)
-    except RuntimeError as error:  # of timm, for a name that it does not know
+    except RuntimeError as error:  # raised by timm for an unknown name
         raise SettingError(f"backbone = 'timm:{name}': {error}") from None
     return TimmModel(model, timm.data.resolve_model_data_config(model))
