@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from partly.cli.app import app
 from partly.data import formats
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,6 +21,7 @@ BLOCK = re.compile(r'```python title="(.*?)"\n(.*?)```', re.S)
 @pytest.mark.parametrize(("title", "text"), PARTS, ids=[title for title, _ in PARTS])
 def test_an_example_works_as_it_is_shown(title, text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(app, "registered_commands", [*app.registered_commands])  # an example adds one
     formats.discover.cache_clear()
     names = set()
     try:
@@ -48,5 +50,5 @@ def _put(place, code, folder, monkeypatch):
 
 
 def test_every_kind_is_there():
-    assert [title for title, _ in PARTS] == ["A method", "A head", "A backbone", "A query", "A format"]
+    assert [title for title, _ in PARTS] == ["A method", "A head", "A backbone", "A query", "A format", "A command"]
     assert not re.search(r"```python\n", TEXT)  # each block has a title, and so is run above

@@ -156,6 +156,15 @@ class TrainConfig:
         stored=False,
         panel=MODEL,
     )
+    teacher: Any = option(
+        None,
+        "Scores besides the labels: names, a score file, a run folder, or none (docs/teachers.md).",
+        'By default "names" for images and texts whose labels have names of words. Also an array [N, L], a '
+        "`partly.teachers` object, or a list of several. They are weighed against the model on held-out entries.",
+        stored=False,
+        cli_type=str | None,
+        panel=MODEL,
+    )
     encode: bool = option(
         True,
         "Encode non-numeric columns of a table and impute missing values.",

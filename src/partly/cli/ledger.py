@@ -192,7 +192,9 @@ def show(
     known = {name: "yes" if z == 1 else "no" for name, z in zip(labels.names, row, strict=True) if z}
     if print_json({"item": item, "known": known, "said": statements}, as_json):
         return
-    print("\n".join([f"{name}: {value}" for name, value in known.items()] or ["No label is known."]) + "\n")
+    print("\n".join([f"{name}: {value}" for name, value in known.items()] or ["No label is known."]))
+    if statements:
+        print("\nStatements")
     for one in statements:
         confidence = "" if one["confidence"] is None else f" ({one['confidence']:.2f})"
         undone = "" if one["counts"] else "  [undone]"

@@ -64,16 +64,17 @@ def _plain(value: Any) -> Any:
 
 
 def print_scores(rows: dict[str, dict[str, float]], report: Path | None = None, as_json: bool = False) -> None:
-    """Print a table of the main metrics, one row per run; JSON holds all metrics."""
+    """Print a table of the main metrics, one row per run, and the number of known entries; JSON holds all metrics."""
     if report is not None:
         say(f"Report: {report}")
     if not current_rank().first or print_json({"scores": rows, "report": report}, as_json):
         return
+    from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("", *COLUMNS.values(), "labels", "known entries")
+    table = Table("", *COLUMNS.values(), "labels", "entries", box=box.SIMPLE)
     for title, row in rows.items():
         scores = ("–" if row[key] != row[key] else f"{row[key]:.3f}" for key in COLUMNS)
         table.add_row(Text(printable(title)), *scores, f"{row['labels_counted']}", f"{row['entries_known']}")

@@ -46,12 +46,12 @@ def choose(size: float, root: Path = Path("/")) -> tuple[int, str]:
     """Return the threads for a task of this size (items x features x labels) and the reason; 0 if the user has chosen.
     It depends on task and machine only, not on the current load, so that a resumed run gives the same bits."""
     if size < SMALL:
-        return 1, "a task as small as this gains nothing by more"
+        return 1, "more threads do not speed up a task of this size"
     asked = next((f"{name}={os.environ[name]}" for name in ASKED if os.environ.get(name)), None)
     if asked is not None:
         return 0, asked
     there = cores(root)
-    return there, f"{there} core{'s' if there > 1 else ''} may be used; on a busy machine set OMP_NUM_THREADS=1"
+    return there, f"{there} core{'s' if there > 1 else ''} available; on a busy machine set OMP_NUM_THREADS=1"
 
 
 def size_of(items: Any, labels: Any) -> float:

@@ -40,6 +40,9 @@ from partly.engine.resolution import (
 from partly.engine.training import Validation
 from partly.engine.verification import verify
 from partly.engine.warm_start import match_labels, warm_start
+from partly.teachers import run as run_teacher
+
+run_teacher.load_model = load
 
 __all__ = [
     "MEMORY_SHARE",

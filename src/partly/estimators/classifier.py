@@ -31,6 +31,7 @@ from partly.labels.scored import enumerate_rows
 from partly.labels.weights import check_weights
 from partly.moved import RenamedAttribute
 from partly.networks.custom_modules import Part
+from partly.teachers import NONE
 
 
 class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -212,7 +213,18 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "fitted_")
         return self.fitted_.beliefs
 
-    def decision_function(self, X: Any, known: Any = None) -> Any:
+    @property
+    def teacher_(self) -> dict[str, Any] | None:
+        """Weights of model and teachers, in logits per standard deviation: pooled over labels, and per label.
+
+        A dictionary: `used` (teachers that count), `pooled` and `per_label` (each with `model` and `teachers`), and
+        `precision` (of each label's weights around the pooled ones). None without a teacher.
+        """
+        check_is_fitted(self, "fitted_")
+        taught = self.fitted_.teaching
+        return None if taught is None else taught.combination.weights()
+
+    def decision_function(self, X: Any, known: Any = None, teacher: Any = None) -> Any:
         """Return logits [N, L].
 
         Parameters
@@ -222,12 +234,19 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         known : Labels, or array of [N, L], optional
             Known labels of these items, for a head that takes them ("c-tran", "label-transformer"). They sharpen the
             scores of other entries; scores of known entries mean little.
+        teacher : optional
+            Teacher for these items, where that of training holds scores of other items; "none" leaves it out.
         """
-        return self._format_output(self._logits(X, known), X)
+        return self._format_output(self._logits(X, known, teacher), X)
 
-    def _logits(self, X: Any, known: Any) -> npt.NDArray[np.float32]:
+    def _logits(self, X: Any, known: Any, teacher: Any = None) -> npt.NDArray[np.float32]:
         x, said = self._scoring_input(X, known)
-        return self.fitted_.logits(x, said)
+        return self._taught(X, teacher).logits(x, said)
+
+    def _taught(self, X: Any, teacher: Any) -> engine.FittedModel:
+        """The model with the teacher for these items."""
+        ids = [str(name) for name in X.index] if hasattr(X, "iloc") and hasattr(X, "index") else None
+        return self.fitted_.taught_by(teacher, ids)
 
     def _scoring_input(self, X: Any, known: Any) -> tuple[Items, Labels | None]:
         """Return checked items and their known labels."""
@@ -247,26 +266,26 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found: npt.NDArray[np.float32] = seen.take(slice(None)).numpy()
         return found
 
-    def predict_proba(self, X: Any, known: Any = None) -> Any:
-        """Return the probability of yes [N, L]; known: see `decision_function`."""
+    def predict_proba(self, X: Any, known: Any = None, teacher: Any = None) -> Any:
+        """Return the probability of yes [N, L]; known, teacher: see `decision_function`."""
         x, said = self._scoring_input(X, known)
-        return self._format_output(self.fitted_.predict(x, said), X)
+        return self._format_output(self._taught(X, teacher).predict(x, said), X)
 
-    def predict_proba_blocks(self, X: Any, known: Any = None) -> Iterator[npt.NDArray[np.float32]]:
+    def predict_proba_blocks(self, X: Any, known: Any = None, teacher: Any = None) -> Iterator[npt.NDArray[np.float32]]:
         """Yield probabilities [B, L] block by block, for more items than fit into memory. `partly.metrics` accepts the
         iterator: metrics.evaluate(model.predict_proba_blocks(X), labels)."""
         x, said = self._scoring_input(X, known)
-        return self.fitted_.predict_blocks(x, said)
+        return self._taught(X, teacher).predict_blocks(x, said)
 
-    def predict(self, X: Any, known: Any = None) -> Any:
+    def predict(self, X: Any, known: Any = None, teacher: Any = None) -> Any:
         """Return 1 where the probability of yes reaches the threshold of the label, else 0: [N, L].
 
-        `thresholds_` are 0.5; with "auto", those of the best expected F1; with `thresholds`, the chosen ones. known:
-        see `decision_function`.
+        `thresholds_` are 0.5; with "auto", those of the best expected F1; with `thresholds`, the chosen ones. known,
+        teacher: see `decision_function`.
         """
         x, said = self._scoring_input(X, known)
         calls, cuts = np.empty((len(x), len(self.label_names_)), np.int64), logit(self.thresholds_)
-        for rows, block in enumerate_rows(self.fitted_.logit_blocks(x, said)):
+        for rows, block in enumerate_rows(self._taught(X, teacher).logit_blocks(x, said)):
             calls[rows] = block >= cuts
         return self._format_output(calls, X)
 
@@ -344,6 +363,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             parameters |= {"head": "auto", "head_settings": None}
         if fitted.calibration is not None:
             parameters |= {"calibrate": fitted.calibration.method, "thresholds": fitted.calibration.goal}
+        if fitted.teaching is None:
+            parameters["teacher"] = NONE
         self = cls(**parameters)
         self.reason_ = "loaded"
         self._remember(fitted.method.task.items)

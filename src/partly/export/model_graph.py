@@ -13,6 +13,7 @@ from partly.binary_relevance import EstimatorStore
 from partly.calibration import Calibration, IsotonicMap, PlattMap
 from partly.engine import FittedModel
 from partly.errors import SettingError
+from partly.export.taught_logits import TaughtLogits, taught_logits
 from partly.items import Conditioning, Encoding, Origin
 from partly.method import Method
 from partly.networks import Standardise
@@ -25,14 +26,26 @@ MAX_EXAMPLE_TOKENS = 12  # of the texts that a graph is tested on
 
 
 class Graph(nn.Module):
-    """Items -> (logits, probabilities), [B, L] each. `body` computes features, and `last` calibrates, if given."""
+    """Items -> (logits, probabilities), [B, L] each. `body` computes features, `taught` adds a teacher's scores, and
+    `last` calibrates, if given."""
 
-    def __init__(self, method: Method, body: nn.Module | None = None, last: nn.Module | None = None) -> None:
+    def __init__(
+        self,
+        method: Method,
+        body: nn.Module | None = None,
+        last: nn.Module | None = None,
+        taught: TaughtLogits | None = None,
+    ) -> None:
         super().__init__()
         self.body, self.method, self.last = body or nn.Identity(), method, last or nn.Identity()
+        self.taught = taught
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        logits = self.method.enforce_hierarchy(self.last(self.method.logits(self.body(x))))
+        features = self.body(x)
+        logits = self.method.logits(features)
+        if self.taught is not None:
+            logits = self.method.enforce_hierarchy(self.taught(logits, features))
+        logits = self.method.enforce_hierarchy(self.last(logits))
         return logits, torch.sigmoid(logits)
 
 
@@ -182,7 +195,7 @@ def build_graph(fitted: FittedModel) -> tuple[Graph, GraphInput]:
         )
     last = None if fitted.calibration is None else CalibrationLayer(fitted.calibration)
     body = _build_preprocessing(fitted) or copy.deepcopy(fitted.body)
-    graph = Graph(copy.deepcopy(fitted.method), body, last).cpu()
+    graph = Graph(copy.deepcopy(fitted.method), body, last, taught_logits(fitted)).cpu()
     graph.eval()  # permanently, since it is a copy
     for part in [part for part in graph.modules() if isinstance(part, Forest)]:
         depth = int(part.depth)

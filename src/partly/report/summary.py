@@ -47,6 +47,7 @@ class RunView:
     thresholds: npt.NDArray[Any] | None = None  # [L], on probabilities; None: 0.5
     notes: tuple[str, ...] = ()  # on calibration and thresholds
     entries: EntrySums | None = None  # of the evaluation items, to test how entries are missing
+    teacher: dict[str, Any] | None = None  # weights of the model and its teachers, of `Combination.weights`
 
 
 @dataclass(frozen=True, eq=False)
