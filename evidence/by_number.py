@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from partly.comparison.groups import OWN_HEAD
+from partly.comparison.groups import REFERENCE_METHODS
 from partly.comparison.results import Record
 from partly.comparison.statistics import Mean, mean
 from partly.report import figures, plots
@@ -30,7 +30,7 @@ def gather(records: Sequence[Record], metric: str) -> list[Series]:
     scores: dict[tuple[str, str], dict[float, list[float]]] = {}
     for record in records:
         size, coarse = record["data"].partition(":")[2], record["scenario"].startswith(COARSE)
-        if size and coarse and record["method"] not in OWN_HEAD:
+        if size and coarse and record["method"] not in REFERENCE_METHODS:
             number = int(size) * float(record["scenario"].removeprefix(COARSE))
             by_number = scores.setdefault((record["data"], record["method"]), {})
             by_number.setdefault(number, []).append(record["test"][metric])

@@ -54,7 +54,7 @@ def jobs(where: Path) -> list[Any]:
     def finished(todo: list[Any], experiment: Any, results: Any) -> Iterator[Any]:
         return (runner._work(cell, runner._how(experiment)) for cell in todo)
 
-    runner._finished = finished  # cells run in this process
+    runner._run_cells = finished  # cells run in this process
     return writers.jobs(where)
 
 

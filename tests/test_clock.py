@@ -11,7 +11,7 @@ from itertools import islice
 import pytest
 import torch
 
-from partly.clock import AHEAD, Clock, seed_for
+from partly.clock import PREFETCH_STEPS, Clock, seed_for
 
 DRAW = """
 from partly.clock import Clock, seed_for
@@ -96,5 +96,5 @@ def test_time_goes_on() -> None:
 
 def test_seeds_go_on_from_where_the_clock_stands() -> None:
     clock = Clock(3, epoch=2, step=5)
-    found = list(islice(clock.seeds("step"), 2 * AHEAD))
-    assert found == [seed_for(3, 2, step, "step") for step in range(5, 5 + 2 * AHEAD)]
+    found = list(islice(clock.seeds("step"), 2 * PREFETCH_STEPS))
+    assert found == [seed_for(3, 2, step, "step") for step in range(5, 5 + 2 * PREFETCH_STEPS)]

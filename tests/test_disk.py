@@ -104,7 +104,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     def finished(todo: list[Any], experiment: Any, execute: Any) -> Iterator[results.Record]:
         return (runner._work(cell, runner._how(experiment)) for cell in todo)
 
-    monkeypatch.setattr(runner, "_finished", finished)
+    monkeypatch.setattr(runner, "_run_cells", finished)
 
 
 @pytest.mark.usefixtures("here")

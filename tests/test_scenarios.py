@@ -222,7 +222,7 @@ def test_propensity_names_rare_labels_less_often(share: float | None) -> None:
     if share is None or share < 0.8:
         assert expected == sorted(expected, reverse=True)
     labels = scenarios.propensity(Labels.from_ternary(truth), share, 3)
-    decide = draws.drawn("propensity", 3, slice(0, 8000), 6)
+    decide = draws.draw_rows("propensity", 3, slice(0, 8000), 6)
     said = dense(labels)
     for i, j in np.ndindex(*truth.shape):
         assert said[i, j] == (truth[i, j] == 1 and decide[i, j] < expected[j])

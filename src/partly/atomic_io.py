@@ -22,7 +22,7 @@ import numpy.typing as npt
 from partly.errors import CheckpointError, DataError
 
 PathLike = str | os.PathLike[str]
-TEMPORARY_SUFFIX = ".partly-new"  # of files that are not complete yet
+TEMPORARY_SUFFIX = ".partly-new"  # of incomplete files
 LOCK_NAME = ".lock"
 
 
@@ -35,7 +35,7 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """
     temporary = _temporary_path(path)
     try:
-        with open(temporary, "xb") as file, _held(temporary):
+        with open(temporary, "xb") as file, _hold(temporary):
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -71,7 +71,7 @@ def atomic_directory(path: Path) -> Iterator[Path]:
     temporary = _temporary_path(path)
     try:
         temporary.mkdir(parents=True)
-        with _held(temporary):
+        with _hold(temporary):
             yield temporary
             os.replace(temporary, path)
     except OSError as error:
@@ -83,14 +83,14 @@ def atomic_directory(path: Path) -> Iterator[Path]:
 def _temporary_path(path: Path) -> Path:
     """Return a random temporary name, after removing leftovers of this path that no living process holds."""
     for left in leftovers(path.parent, path.name):
-        with suppress(OSError), _held(left) as alone:
+        with suppress(OSError), _hold(left) as alone:
             if alone:
                 _remove(left)
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
 
 
 @contextmanager
-def _held(path: Path) -> Iterator[bool]:
+def _hold(path: Path) -> Iterator[bool]:
     """Lock a temporary file or folder, so that no other process removes it as a leftover.
 
     Yields False where another process holds it or the file system has no locks: then nothing may be removed.
@@ -111,7 +111,7 @@ def leftovers(folder: Path, name: str = "") -> Iterator[Path]:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove all leftovers of a run folder, which the caller must hold."""
+    """Remove all leftovers of a run folder that the caller has locked."""
     with disk_errors(folder):
         for left in leftovers(folder):
             _remove(left)
@@ -132,7 +132,7 @@ def remove_file(path: Path) -> None:
 
 @contextmanager
 def disk_errors(folder: Path) -> Iterator[None]:
-    """Turn disk errors in a run folder into a `CheckpointError` that says that saved state is intact."""
+    """Turn disk errors in a run folder into a `CheckpointError`; saved state is intact."""
     try:
         yield
     except OSError as error:

@@ -1,14 +1,14 @@
-"""Limits on memory: how much this process may have, and how much a file may become.
+"""Memory limits: what this process may use, and how much an untrusted file may expand.
 
-A reader of a file that anybody may have made holds a `Budget` of it, and says what it is about to take:
+A reader counts what it is about to use:
 
-    budget = Budget(path)            # or Budget(name, size), of bytes that lie in no file of their own
-    budget.unpack(count)             # so many more bytes came out of a compressed stream
-    budget.hold(count)               # so many more bytes of memory are needed: arrays, texts, N x L entries
-    budget.hold_rows(count)          # so many more items or labels: each has a name
+    budget = Budget(path)            # or Budget(name, size), for bytes without a file of their own
+    budget.unpack(count)             # bytes that came out of a compressed stream
+    budget.hold(count)               # bytes of memory: arrays, texts, N x L entries
+    budget.hold_rows(count)          # items or labels: each has a name
 
-A file may become MAX_EXPANSION times as large as it is; FREE_BYTES are never refused. What is held must also fit
-into the memory that this process may have.
+A file may expand MAX_EXPANSION times; FREE_BYTES are always allowed. Held memory must also fit into the available
+memory.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from partly.errors import DataError, SettingError
 
 MAX_EXPANSION, VARIABLE = 100, "PARTLY_MOST_EXPANSION"  # the environment variable overrides the number
 FREE_BYTES = 1 << 28
-PIECE_BYTES = 1 << 24  # of text that is decoded at a time
-ROW_BYTES = 64  # of a name in memory, and of a place in a list or two
-MEMORY_SHARE = 0.6  # of the available memory that one file, or one run, may take
+PIECE_BYTES = 1 << 24  # of text decoded at a time
+ROW_BYTES = 64  # of a name and its list entries
+MEMORY_SHARE = 0.6  # of the available memory for one file or run
 
 
 class Budget:
-    """What reading one file may cost. Every method raises a DataError before more is taken than is allowed.
+    """Memory budget of reading one file. Every method raises a DataError before the limit is exceeded.
 
     Parameters
     ----------
     source
-        The file; or a name for messages, where `size` is given.
+        The file; or a name for messages, if `size` is given.
     size
-        Bytes that are read; by default the size of the file. A source without a size is held to the memory alone.
+        Bytes that are read; by default the size of the file. Without a size only the memory limit applies.
     """
 
     def __init__(self, source: Path | str, size: int | None = None) -> None:
@@ -50,7 +50,7 @@ class Budget:
             with suppress(OSError, ValueError):
                 self.size = Path(source).stat().st_size
         self.held = self.unpacked = 0
-        self._limit = self._memory = -1.0  # looked up once something is large
+        self._limit = self._memory = -1.0  # looked up when first needed
 
     def unpack(self, count: int) -> None:
         """Count bytes that came out of a compressed stream."""
@@ -72,7 +72,7 @@ class Budget:
             )
 
     def hold_rows(self, count: int) -> None:
-        """Count items or labels that are about to be kept, for the memory of their names."""
+        """Count the memory of the names of items or labels."""
         self.hold(count * ROW_BYTES)
 
     def _check_expansion(self, total: int) -> None:
@@ -92,14 +92,14 @@ class Budget:
 def decode_dictionaries(batch: Any, budget: Budget) -> Iterator[Any]:
     """Yield an Arrow batch with its dictionary columns decoded, in pieces of about PIECE_BYTES.
 
-    Read text columns as dictionaries (`read_dictionary=`): a few bytes of a Parquet file can stand for a long text in
-    every row, and this counts the bytes before they are taken.
+    Read text columns as dictionaries (`read_dictionary=`), because a few bytes of a Parquet file can stand for a long
+    text in every row; this counts the bytes before they are allocated.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     budget.unpack(batch.num_rows * batch.num_columns)
-    batch.validate(full=True)  # text that is no UTF-8, for one
+    batch.validate(full=True)  # text that is not UTF-8, for example
     coded = [j for j, column in enumerate(batch.columns) if pa.types.is_dictionary(column.type)]
     sizes = np.zeros(batch.num_rows, np.int64)
     for column in (batch.column(j) for j in coded):
@@ -109,7 +109,7 @@ def decode_dictionaries(batch: Any, budget: Budget) -> Iterator[Any]:
     ends = np.flatnonzero(np.diff(np.cumsum(sizes) // PIECE_BYTES)) + 1
     for start, stop in pairwise([0, *ends.tolist(), batch.num_rows]):
         piece = batch.slice(start, stop - start)
-        columns = [one.dictionary_decode() if j in coded else one for j, one in enumerate(piece.columns)]
+        columns = [column.dictionary_decode() if j in coded else column for j, column in enumerate(piece.columns)]
         yield pa.record_batch(columns, names=batch.schema.names)
 
 
@@ -130,16 +130,15 @@ def _size(count: float) -> str:
 
 
 def available(root: Path = Path("/")) -> tuple[int, str]:
-    """Bytes that this process may have, and who says so: the machine, a control group (of either version, or one of
-    those above it), or `ulimit -v`, of which what is in use is taken away."""
-    there = [(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), "this machine")]
-    there += [(size, "this process's control group") for size in _control_groups(root)]
+    """Return the bytes that this process may use, and their source: the machine, a control group, or `ulimit -v`."""
+    limits = [(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), "this machine")]
+    limits += [(size, "this process's control group") for size in _control_groups(root)]
     soft = resource.getrlimit(resource.RLIMIT_AS)[0]
     if soft != resource.RLIM_INFINITY:
         with suppress(OSError, ValueError):
             pages = int((root / "proc/self/statm").read_text().split()[0])
-            there.append((max(0, soft - pages * os.sysconf("SC_PAGE_SIZE")), "`ulimit -v`, beside what is in use"))
-    return min(there)
+            limits.append((max(0, soft - pages * os.sysconf("SC_PAGE_SIZE")), "`ulimit -v`, beside what is in use"))
+    return min(limits)
 
 
 def _control_groups(root: Path) -> Iterator[int]:
@@ -154,5 +153,5 @@ def _control_groups(root: Path) -> Iterator[int]:
         top, name = ("memory", "memory.limit_in_bytes") if controllers else (".", "memory.max")
         group = root / "sys/fs/cgroup" / top / path.lstrip("/")
         for folder in (group, *group.parents[: len(Path(path).parts)], root / "sys/fs/cgroup" / top):
-            with suppress(OSError, ValueError):  # none there, or "max"
+            with suppress(OSError, ValueError):  # missing, or "max"
                 yield int((folder / name).read_text())

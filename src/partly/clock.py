@@ -1,7 +1,6 @@
 """The only source of randomness: a pure function of (seed, epoch, step, purpose).
 
-Nothing here is a state that has to be saved: a run that starts again at (epoch, step) draws the
-same numbers as one that never stopped.
+There is no random state to save: a run that resumes at (epoch, step) draws the same numbers as one that never stopped.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ import numpy as np
 if TYPE_CHECKING:
     import torch
 
-AHEAD = 16  # steps
+PREFETCH_STEPS = 16
 
 
 def seed_for(*parts: int | str) -> int:
-    """A 63-bit seed from any parts; the same in every process and on every machine."""
+    """Hash any parts to a 63-bit seed that is the same on every machine."""
     text = "\x1f".join(f"{type(part).__name__}:{part}" for part in parts)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Random numbers of an epoch that belong to an item: whoever asks, in whatever order and process, gets the same."""
+    """Random numbers of an item in an epoch, independent of the order and the process."""
 
     seed: int
     epoch: int
@@ -39,15 +38,15 @@ class Draw:
 
 @dataclass
 class Clock:
-    """Where a run is. The loop ticks it; everybody else only reads."""
+    """Position of a run in its schedule. Only the training loop advances it."""
 
     seed: int
     epochs: int = 1
     steps: int = 1  # of one epoch
     epoch: int = 0
     step: int = 0
-    last: float = 1.0  # how large the last batch of an epoch is, as a share of the others
-    scores: list[float | None] = field(default_factory=list)  # of the validation part, after each epoch that has one
+    last: float = 1.0  # size of the last batch of an epoch relative to the others
+    scores: list[float | None] = field(default_factory=list)  # validation scores by epoch
 
     def tick(self) -> None:
         self.step += 1
@@ -57,23 +56,23 @@ class Clock:
 
     @property
     def progress(self) -> float:
-        """Share of the whole schedule that lies behind."""
+        """Completed share of the schedule."""
         return min(1.0, (self.epoch + self.step / self.steps) / self.epochs)
 
-    # ---------------------------------------------------------------- where several batches make one step of optimisers
+    # ---------------------------------------------------------------- gradient accumulation
 
     def grouped(self, batches: int) -> Clock:
-        """The same time, counted in groups of so many batches."""
+        """Return the clock in groups of `batches` batches."""
         if batches == 1:
             return self
         return replace(self, steps=-(-self.steps // batches), step=self.step // batches)
 
     def ends_group(self, batches: int) -> bool:
-        """Whether the batch under way is the last of its group; no group goes on in another epoch."""
+        """Return whether the current batch is the last of its group; groups end with the epoch."""
         return (self.step + 1) % batches == 0 or self.step + 1 == self.steps
 
     def share_in_group(self, batches: int) -> float:
-        """Of all items of its group, how many are in the batch under way."""
+        """Return the share of the items of its group that the current batch holds."""
         first = self.step - self.step % batches
         sizes = [self.last if step == self.steps - 1 else 1.0 for step in range(first, first + batches)]
         return sizes[self.step - first] / sum(sizes[: self.steps - first])
@@ -82,20 +81,19 @@ class Clock:
 
     @property
     def draw(self) -> Draw:
-        """What is drawn for each item in this epoch."""
+        """Random numbers of items in this epoch."""
         return Draw(self.seed, self.epoch)
 
     def rng(self, purpose: str) -> np.random.Generator:
         return np.random.default_rng(seed_for(self.seed, self.epoch, self.step, purpose))
 
     def seeds(self, purpose: str) -> Iterator[int]:
-        """One for each step of the epoch from here on; some are worked out at once, since between steps, when nothing
-        of this is in the cache, each would take five times as long."""
-        for start in count(self.step, AHEAD):
-            yield from [seed_for(self.seed, self.epoch, step, purpose) for step in range(start, start + AHEAD)]
+        """Yield a seed for each remaining step of the epoch; computed in blocks, which is five times as fast."""
+        for start in count(self.step, PREFETCH_STEPS):
+            yield from [seed_for(self.seed, self.epoch, step, purpose) for step in range(start, start + PREFETCH_STEPS)]
 
     def epoch_rng(self, purpose: str) -> np.random.Generator:
-        """The same for all steps of an epoch: the order of the items, for one."""
+        """Return a generator that is the same for all steps of an epoch, for example for the order of the items."""
         return np.random.default_rng(seed_for(self.seed, self.epoch, purpose))
 
     def generator(self, purpose: str) -> torch.Generator:

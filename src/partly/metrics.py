@@ -1,7 +1,7 @@
-"""Scores on known entries only, each with what it counted.
+"""Metrics on known entries only.
 
-An unknown entry is neither right nor wrong: what a method says about it changes no score. A score that the
-known entries do not define is NaN; it never enters a mean as 0.
+Predictions of unknown entries change no score. A score that the known entries do not define is NaN, and is left out of
+means.
 
 - AP of a label is step-wise, as `sklearn.metrics.average_precision_score` has it: the mean, over the known yes,
   of the precision at that entry's score; equal scores are one threshold. It needs a known yes and a known no.
@@ -21,7 +21,7 @@ known entries do not define is NaN; it never enters a mean as 0.
   rank k, it is the mean over the orders they could have.
 
 Scores on known entries hold for all entries if these are missing at random. `evaluate(..., missing="auto")` tests that,
-and corrects or withholds scores where it does not hold (`choosing.missingness`).
+and corrects or withholds scores if it does not hold (`model_choice.missingness`).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def by_label(scores: Any, labels: Any, threshold: Threshold = 0.5) -> dict[str, 
     labels : Labels, or array of [N, L]
         1 yes, 0 no, NaN unknown.
     threshold : float, or array of [L]
-        From where on a score is called yes.
+        Lowest score that is predicted yes.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def by_label(scores: Any, labels: Any, threshold: Threshold = 0.5) -> dict[str, 
     >>> partly.metrics.by_label(scores, labels)["recall"]
     array([1. , 0.5])
     """
-    scores, labels, thresholds = _checked_at(scores, labels, threshold)
+    scores, labels, thresholds = _check_threshold(scores, labels, threshold)
     return _label_table(scores, labels.ternary(), thresholds)
 
 
@@ -154,9 +154,9 @@ def by_group(scores: Any, labels: Any, counts: npt.ArrayLike, groups: int = 5) -
     labels : Labels, or array of [N, L]
         1 yes, 0 no, NaN unknown.
     counts : array of [L]
-        By what labels are put in order.
+        Sort key of the labels.
     groups : int
-        How many there are.
+        Number of groups.
 
     Returns
     -------
@@ -202,7 +202,7 @@ def evaluate(scores: Any, labels: Any, threshold: Threshold = 0.5, missing: str 
     labels : Labels, or array of [N, L]
         1 yes, 0 no, NaN unknown.
     threshold : float, or array of [L]
-        From where on a score is called yes.
+        Lowest score that is predicted yes.
     missing : "at-random" or "auto"
         "auto" tests whether entries are missing at random. If yes and no are known at different rates, known entries
         are weighted, and exact_match and P@k, which cannot be, are NaN. If known entries do not look like unknown
@@ -227,12 +227,12 @@ def evaluate(scores: Any, labels: Any, threshold: Threshold = 0.5, missing: str 
         raise SettingError(f"missing = {missing!r}.{did_you_mean(str(missing), MISSING)}")
     if missing == "at-random":
         return both(scores, labels, threshold)[0]
-    scores, labels, found = _examined(scores, labels)
+    scores, labels, found = _check_missingness(scores, labels)
     return both(scores, labels, threshold, found)[0] | {"missing_p": found.p_value}
 
 
-def _examined(scores: Any, labels: Any) -> tuple[KnownScores, Labels, Missingness]:
-    """Scores and labels, checked, and how entries are missing."""
+def _check_missingness(scores: Any, labels: Any) -> tuple[KnownScores, Labels, Missingness]:
+    """Check scores and labels, and test how entries are missing."""
     labels = match_by_id(as_labels(labels, "labels"), scores, "labels", has_index(labels))
     if scored.is_sparse(scores):
         raise DataError("missing='auto' needs the scores of all entries; these are of known entries alone.")
@@ -246,8 +246,8 @@ def _examined(scores: Any, labels: Any) -> tuple[KnownScores, Labels, Missingnes
 def both(
     scores: Any, labels: Any, threshold: Threshold = 0.5, missing: Missingness | None = None
 ) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
-    """`evaluate` and `by_label`, from one look at the scores; missing: by which they are corrected or withheld."""
-    scores, labels, thresholds = _checked_at(scores, labels, threshold)
+    """Compute `evaluate` and `by_label` in one pass; `missing` corrects or withholds scores."""
+    scores, labels, thresholds = _check_threshold(scores, labels, threshold)
     weights = None if missing is None else missing.weights
     table = _label_table(scores, labels.ternary(), thresholds, weights)
     if missing is not None and missing.withheld:
@@ -260,7 +260,7 @@ def both(
     one_sided = not no and yes < len(labels) * labels.shape[1]
     withheld = one_sided or (missing is not None and missing.biased)  # what is of items cannot be weighted by label
     exact, *at_ranks = (math.nan if withheld else scored.mean(column) for column in items.T)
-    found = {
+    result = {
         "mAP": scored.mean(table["AP"]),
         "CF1": 2 * cp * cr / (cp + cr) if cp + cr else 0.0,
         "OF1": of1,
@@ -280,7 +280,7 @@ def both(
         "yes": int(yes),
         "no": int(no),
     }
-    return found, table
+    return result, table
 
 
 def scorer(name: str = "mAP") -> Callable[[Any, Any, Any], float]:
@@ -393,26 +393,27 @@ def _item_table(scores: KnownScores, z: Matrix, thresholds: Floats) -> Floats:
     """Per item, [N, 4]: whether all that is known is predicted rightly, and precision at RANKS; NaN: none known."""
     table = np.full((z.shape[0], 1 + len(RANKS)), np.nan)
     for block in blocks(z.shape):
-        s, said, cuts = scores[block], z[block], np.broadcast_to(thresholds, scores[block].shape)
-        s, said, cuts = _packed(s, said, thresholds) if sp.issparse(said) else (s, said, cuts)
-        some = said.any(axis=1)
-        if some.any():
-            s, said, cuts = (s, said, cuts) if some.all() else (s[some], said[some], cuts[some])
-            wrong = ((s >= cuts) != (said == 1)) & (said != 0)
-            table[block][some] = np.column_stack([~wrong.any(axis=1), _precision_at_ranks(s, said)])
+        s, known_z, cuts = scores[block], z[block], np.broadcast_to(thresholds, scores[block].shape)
+        s, known_z, cuts = _pack_known(s, known_z, thresholds) if sp.issparse(known_z) else (s, known_z, cuts)
+        has_known = known_z.any(axis=1)
+        if has_known.any():
+            s, known_z, cuts = (
+                (s, known_z, cuts) if has_known.all() else (s[has_known], known_z[has_known], cuts[has_known])
+            )
+            wrong = ((s >= cuts) != (known_z == 1)) & (known_z != 0)
+            table[block][has_known] = np.column_stack([~wrong.any(axis=1), _precision_at_ranks(s, known_z)])
     return table
 
 
-def _packed(s: KnownScores, said: Matrix, thresholds: Floats) -> tuple[scored.Scores, Ternary, Floats]:
-    """The known entries of sparse labels, moved together: scores, z and thresholds, [B, M], M the most that an item
-    has."""
+def _pack_known(s: KnownScores, said: Matrix, thresholds: Floats) -> tuple[scored.Scores, Ternary, Floats]:
+    """Pack the known entries of sparse labels: scores, z and thresholds [B, M], where M is the most known per item."""
     known = np.diff(said.indptr)
     row = np.repeat(np.arange(len(known)), known)
     place = np.arange(said.nnz) - np.repeat(said.indptr[:-1], known)
     dense = np.zeros((len(known), known.max(initial=0)), np.int8)
     packed, cuts = np.zeros(dense.shape, s.dtype), np.zeros(dense.shape, thresholds.dtype)
-    found = s.data if is_sparse(s) else s[row, said.indices]
-    dense[row, place], packed[row, place], cuts[row, place] = said.data, found, thresholds[said.indices]
+    known_scores = s.data if is_sparse(s) else s[row, said.indices]
+    dense[row, place], packed[row, place], cuts[row, place] = said.data, known_scores, thresholds[said.indices]
     return packed, dense, cuts
 
 
@@ -433,11 +434,11 @@ def _precision_at_ranks(s: scored.Scores, z: Ternary) -> Floats:
     return result
 
 
-# -------------------------------------------------------------------- the door
+# -------------------------------------------------------------------- validation
 
 
-def _checked_at(scores: Any, labels: Any, threshold: Threshold) -> tuple[KnownScores, Labels, Floats]:
-    """thresholds: [L]."""
+def _check_threshold(scores: Any, labels: Any, threshold: Threshold) -> tuple[KnownScores, Labels, Floats]:
+    """Check scores, labels and threshold; return thresholds [L]."""
     scores, labels = scored.check_scores(scores, labels, known_only=True)
     if np.shape(threshold) not in ((), labels.shape[1:]) or not np.isfinite(threshold).all():
         raise SettingError(f"threshold must be a finite number, or one for each label; got {threshold!r}.")

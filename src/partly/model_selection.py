@@ -1,9 +1,7 @@
-"""Splits of partly known labels, and scores of entries by models that have not seen them.
+"""Cross-validation for partly known labels: splitters, `cross_val_predict` and `cross_val_score`.
 
-scikit-learn's own ways stop at unknown entries: an integer `cv` looks into Y and refuses the NaN, and
-`cross_val_predict(method="predict_proba")` numbers what it finds in a column, NaN included, so that of a column of yes
-and unknown it makes no and yes without a word. The splitter of items here is one for its `cv`; `cross_val_predict` and
-`cross_val_score` here are for partly known labels: a number of folds and names of scores will do.
+scikit-learn's functions do not handle unknown entries: an integer `cv` refuses NaN, and
+`cross_val_predict(method="predict_proba")` treats NaN as a class. `YesStratifiedKFold` also works as its `cv`.
 """
 
 from __future__ import annotations
@@ -31,15 +29,15 @@ Positions = npt.NDArray[np.int64]
 class YesStratifiedKFold:
     """Folds of items in which each label has about its share of known yes; for `cv=` of scikit-learn.
 
-    Item after item, those of the rarest label first, to the fold that wants a yes of it most (K. Sechidis,
-    G. Tsoumakas, I. Vlahavas. On the Stratification of Multi-label Data. ECML PKDD 2011); unknown counts for nothing.
+    Iterative stratification of the known yes, rarest label first (K. Sechidis, G. Tsoumakas, I. Vlahavas. On the
+    Stratification of Multi-label Data. ECML PKDD 2011).
 
     Parameters
     ----------
     n_splits : int
-        How many folds.
+        Number of folds.
     seed : int
-        Decides between items that fit alike.
+        Random seed for ties.
 
     Examples
     --------
@@ -47,7 +45,7 @@ class YesStratifiedKFold:
     >>> import partly
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(60, 4))
-    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: unknown
     >>> for train, test in partly.model_selection.YesStratifiedKFold(3).split(X, Y):
     ...     print(len(train), len(test))
     40 20
@@ -59,31 +57,31 @@ class YesStratifiedKFold:
     seed: int = 0
 
     def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[Positions, Positions]]:
-        """Positions of the items to learn from and of those to judge by, fold after fold."""
+        """Yield positions of the training items and of the test items of each fold."""
         labels = as_labels(y)
         _check_splits(self.n_splits, len(labels), "items")
-        fold = _dealt(labels, self.n_splits, np.random.default_rng(self.seed))
+        fold = _assign_folds(labels, self.n_splits, np.random.default_rng(self.seed))
         for k in range(self.n_splits):
             yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """How many folds: scikit-learn asks."""
+        """Return the number of folds, for scikit-learn."""
         return self.n_splits
 
 
 @dataclass(frozen=True)
 class EntrySplit:
-    """Folds of known entries: each is held out once, and is unknown to those who learn. All items are in every fold.
+    """Folds of known entries: each entry is held out once; all items are in every fold.
 
-    It asks how well the unknown entries of these same items are filled in. How well new items are labelled is asked by
-    folds of items. Known yes and known no of a label are dealt out evenly.
+    This measures how well unknown entries of the same items are filled in; use folds of items for new items. The known
+    yes and no of each label are spread evenly over the folds.
 
     Parameters
     ----------
     n_splits : int
-        How many folds.
+        Number of folds.
     seed : int
-        Which entries are held out together.
+        Random seed.
 
     Examples
     --------
@@ -91,7 +89,7 @@ class EntrySplit:
     >>> import partly
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(60, 4))
-    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: unknown
     >>> for learned, held_out in partly.model_selection.EntrySplit(2).split(X, Y):
     ...     print(learned.known.sum(), held_out.known.sum())
     26 28
@@ -102,7 +100,7 @@ class EntrySplit:
     seed: int = 0
 
     def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[Labels, Labels]]:
-        """Labels to learn from and labels to judge by, of all items, fold after fold; X is not looked at."""
+        """Yield training labels and test labels of all items for each fold; X is ignored."""
         labels = as_labels(y)
         rows, columns, said = labels.entries()
         _check_splits(self.n_splits, len(rows), "known entries")
@@ -121,7 +119,7 @@ class EntrySplit:
             yield learned, judged
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """How many folds: scikit-learn asks."""
+        """Return the number of folds, for scikit-learn."""
         return self.n_splits
 
 
@@ -172,30 +170,30 @@ def cross_val_score(
 def cross_val_predict(
     estimator: Any, X: Any, Y: Any, *, cv: Any = 5, method: str = "predict_proba", sample_weight: Any = None
 ) -> npt.NDArray[Any]:
-    """Scores of every entry by a clone of the estimator that has not learned from it, [N, L].
+    """Return out-of-fold scores of every entry, [N, L], from clones that were not trained on it.
 
-    cv: a number of folds of items (`YesStratifiedKFold`), a splitter of scikit-learn, or `EntrySplit`: then known
-    entries have the score of the fold that they were held out of, and unknown ones, of which nobody learned, the mean.
+    With `EntrySplit`, known entries get the score of the fold that held them out, and unknown entries the mean over
+    all folds.
 
     Parameters
     ----------
     estimator : Classifier, PerLabel, or an estimator of scikit-learn
-        Clones of it are fitted.
+        Cloned and fitted for each fold.
     X : items
         As for `fit`.
     Y : Labels, or array of [N, L]
         1 yes, 0 no, NaN unknown.
     cv : int, or splitter
-        How items or entries are held out.
+        Number of folds of items (`YesStratifiedKFold`), a scikit-learn splitter, or `EntrySplit`.
     method : str
-        What is asked of each clone.
+        Method of the clones that returns scores.
     sample_weight : array, optional
         As for `fit`.
 
     Returns
     -------
     array, [N, L]
-        A score of every entry.
+        Scores of all entries.
 
     Examples
     --------
@@ -203,7 +201,7 @@ def cross_val_predict(
     >>> import partly
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(60, 4))
-    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: unknown
     >>> model = partly.Classifier("bce", head="linear", progress=False)
     >>> partly.model_selection.cross_val_predict(model, X, Y, cv=3).shape
     (60, 2)
@@ -213,16 +211,16 @@ def cross_val_predict(
     if isinstance(cv, EntrySplit):
         return _by_entries(estimator, X, labels, cv, method, weights)
     splitter = YesStratifiedKFold(cv) if isinstance(cv, int) else cv
-    found: npt.NDArray[Any] | None = None
+    scores: npt.NDArray[Any] | None = None
     for learned, judged in splitter.split(X, labels):
-        given = {} if weights is None else {"sample_weight": weights[learned]}
-        model = clone(estimator).fit(select_rows(X, learned), labels[learned], **given)
+        fit_options = {} if weights is None else {"sample_weight": weights[learned]}
+        model = clone(estimator).fit(select_rows(X, learned), labels[learned], **fit_options)
         part = np.asarray(getattr(model, method)(select_rows(X, judged)))
-        found = np.full(labels.shape, np.nan, part.dtype) if found is None and part.dtype.kind == "f" else found
-        found = np.zeros(labels.shape, part.dtype) if found is None else found
-        found[judged] = part
-    assert found is not None
-    return found
+        scores = np.full(labels.shape, np.nan, part.dtype) if scores is None and part.dtype.kind == "f" else scores
+        scores = np.zeros(labels.shape, part.dtype) if scores is None else scores
+        scores[judged] = part
+    assert scores is not None
+    return scores
 
 
 def _by_entries(
@@ -230,14 +228,14 @@ def _by_entries(
 ) -> npt.NDArray[np.float64]:
     if method == "predict":
         raise SettingError("method = 'predict': of unknown entries the mean over folds is taken. Ask for scores.")
-    given = {} if weights is None else {"sample_weight": weights}
-    found, total = np.zeros(labels.shape), np.zeros(labels.shape)
+    fit_options = {} if weights is None else {"sample_weight": weights}
+    held_out_scores, total = np.zeros(labels.shape), np.zeros(labels.shape)
     for learned, judged in cv.split(X, labels):
-        scores = np.asarray(getattr(clone(estimator).fit(X, learned, **given), method)(X))
+        scores = np.asarray(getattr(clone(estimator).fit(X, learned, **fit_options), method)(X))
         total += scores
         rows, columns, _ = judged.entries()
-        found[rows, columns] = scores[rows, columns]
-    return np.where(labels.rows(slice(None)) != 0, found, total / cv.n_splits)
+        held_out_scores[rows, columns] = scores[rows, columns]
+    return np.where(labels.rows(slice(None)) != 0, held_out_scores, total / cv.n_splits)
 
 
 def _check_splits(splits: Any, most: int, what: str) -> None:
@@ -245,27 +243,27 @@ def _check_splits(splits: Any, most: int, what: str) -> None:
         raise SettingError(f"n_splits = {splits!r} must be a whole number from 2 to the number of {what}, {most}.")
 
 
-def _dealt(labels: Labels, folds: int, rng: np.random.Generator) -> Positions:
-    """The fold of each item, [N]."""
-    rows, columns, said = labels.entries()
-    at = (rows[said == 1], columns[said == 1])
-    yes = sp.csr_array((np.ones(len(at[0]), np.int8), at), shape=labels.shape)
+def _assign_folds(labels: Labels, folds: int, rng: np.random.Generator) -> Positions:
+    """Assign each item to a fold, [N]."""
+    rows, columns, values = labels.entries()
+    yes_places = (rows[values == 1], columns[values == 1])
+    yes = sp.csr_array((np.ones(len(yes_places[0]), np.int8), yes_places), shape=labels.shape)
     by_label = yes.tocsc()
     left = np.diff(by_label.indptr).astype(np.float64)  # yes of items that have no fold yet
     wanted = np.tile(left / folds, (folds, 1))
-    room = np.full(folds, len(labels) / folds)
+    capacity = np.full(folds, len(labels) / folds)
     fold = np.full(len(labels), -1, np.int64)
     while left.any():
         label = int(np.argmin(np.where(left > 0, left, np.inf)))
         items = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
         for item in rng.permutation(items[fold[items] < 0]):
-            best = np.lexsort((rng.random(folds), room, wanted[:, label]))[-1]
-            own = yes.indices[yes.indptr[item] : yes.indptr[item + 1]]
+            best = np.lexsort((rng.random(folds), capacity, wanted[:, label]))[-1]
+            labels_of_item = yes.indices[yes.indptr[item] : yes.indptr[item + 1]]
             fold[item] = best
-            wanted[best, own] -= 1
-            room[best] -= 1
-            left[own] -= 1
+            wanted[best, labels_of_item] -= 1
+            capacity[best] -= 1
+            left[labels_of_item] -= 1
     for item in rng.permutation(np.flatnonzero(fold < 0)):
-        fold[item] = np.lexsort((rng.random(folds), room))[-1]
-        room[fold[item]] -= 1
+        fold[item] = np.lexsort((rng.random(folds), capacity))[-1]
+        capacity[fold[item]] -= 1
     return fold

@@ -37,7 +37,7 @@ def join(chromium: Any, link: str, name: str) -> Any:
     page.goto(link)
     page.get_by_label("Name").fill(name)
     page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Join").click()
+    page.get_by_role("button", name="Create account").click()
     page.wait_for_url("**/label")
     return page
 
@@ -47,7 +47,7 @@ def invite(admin: Any, address: str) -> str:
     from playwright.sync_api import expect
 
     admin.goto(f"{address}/people")
-    admin.get_by_role("button", name="Make an address").click()
+    admin.get_by_role("button", name="Create link").click()
     expect(admin.locator("#invitation")).not_to_have_value("", timeout=PATIENCE)
     return str(admin.locator("#invitation").input_value())
 

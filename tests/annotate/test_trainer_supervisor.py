@@ -31,7 +31,7 @@ def until(true: Callable[[], object]) -> None:
 def test_a_trainer_that_is_killed_comes_back_and_goes_on(tmp_path: Path) -> None:
     plan = written(tmp_path)
     _, queue = open_project(plan)
-    supervisor = TrainerSupervisor(plan, restart_seconds=0.1).start()
+    supervisor = TrainerSupervisor(plan, restart_seconds=0.1, close_seconds=PATIENCE).start()
     try:
         until(lambda: read_snapshot(queue).rounds)  # in the middle of its first training
         first = supervisor.process

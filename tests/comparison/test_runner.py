@@ -38,8 +38,8 @@ def here(monkeypatch):
             ran.append(cell)
             yield runner._work(cell, runner._how(experiment))
 
-    monkeypatch.setattr(runner, "_finished", finished)
-    runner._opened.cache_clear()
+    monkeypatch.setattr(runner, "_run_cells", finished)
+    runner._open_cached.cache_clear()
     return ran
 
 
@@ -104,7 +104,7 @@ def test_a_cell_that_is_there_is_not_run_again(experiment, here, tmp_path):
 def test_other_data_of_the_same_name_is_not_taken_for_the_same(experiment, here, tmp_path):
     runner.run(experiment, tmp_path / "out", progress=False)
     write_split(Path(experiment.data[0]), seed=1)
-    runner._opened.cache_clear()
+    runner._open_cached.cache_clear()
     with pytest.raises(ProtocolError, match="other data under the same name"):
         runner.run(experiment, tmp_path / "out", progress=False)
     assert len(results.read(tmp_path / "out" / "small.jsonl")) == 6
@@ -146,7 +146,7 @@ def test_a_method_that_peeks_is_refused_before_it_runs(experiment, here, tmp_pat
         raise ProtocolError(f"{method} uses the truth")
 
     monkeypatch.setattr(runner, "check_no_leak", peeks)
-    runner._blind.cache_clear()
+    runner._check_no_leak_once.cache_clear()
     with pytest.raises(ProtocolError, match="peeks"):
         runner.run(experiment, tmp_path / "out", progress=False)
     assert results.read(tmp_path / "out" / "small.jsonl") == []

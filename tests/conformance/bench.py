@@ -183,14 +183,14 @@ def trained(
     *,
     seed: int = 0,
     epochs: int = EPOCHS,
-    watch: training.StepCallback | None = None,
+    callback: training.StepCallback | None = None,
     **task: Any,
 ) -> Method:
     """The method after a short run on the real loop."""
     pool = make_pool() if pool is None else pool
     with in_case(info, case):
         method = built(info, make_task(pool, seed=seed, **task))
-        training.train(method, pool, Clock(seed, epochs, method.steps(pool)), callback=watch)
+        training.train(method, pool, Clock(seed, epochs, method.steps(pool)), callback=callback)
     return method
 
 

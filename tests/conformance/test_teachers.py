@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from partly import Labels, items, teachers
+from partly import Classifier, Labels, items, teachers
 from partly.networks.backbones import minilm
 
 TEXTS = ["a cat on a sofa", "stocks fell on Monday", "the striker scored", "a recipe for soup", "a dog in the park"]
@@ -33,7 +33,14 @@ def scores(folder: Path) -> teachers.Teacher:
     return teachers.Scores(folder / "scores.csv")
 
 
-MAKERS: dict[str, Callable[[Path], teachers.Teacher]] = {"label-names": label_names, "scores": scores}
+def run(folder: Path) -> teachers.Teacher:
+    truth = np.eye(5, 4) + np.eye(5, 4, -1)
+    model = Classifier("bce", head="linear", epochs=2, backbone="hashed-words", progress=False, teacher="none")
+    model.fit(TEXTS, Labels.from_full(truth, names=NAMES)).save(folder / "run")
+    return teachers.Run(folder / "run")
+
+
+MAKERS: dict[str, Callable[[Path], teachers.Teacher]] = {"label-names": label_names, "scores": scores, "run": run}
 
 
 def vocabulary(names: tuple[str, ...] = NAMES, ids: tuple[str, ...] = IDS) -> Labels:

@@ -44,7 +44,7 @@ def test_steps_differ_in_their_items() -> None:
     pool = make_pool(truth(), as_items(features()), batch_size=4)
     losses: list[float] = []
     still = {"lr": 0.0, "head": "mlp", "head_settings": {"hidden": 8, "dropout": 0.0}}
-    trained(FULL, pool, epochs=1, watch=lambda clock, logs: losses.append(logs["loss"]), **still)
+    trained(FULL, pool, epochs=1, callback=lambda clock, logs: losses.append(logs["loss"]), **still)
     assert len(set(losses)) == len(losses) == pool.steps
 
 

@@ -36,7 +36,7 @@ class CalibrationSample:
 
     @property
     def by_prior(self) -> bool:
-        """Whether an estimated share of yes replaces known no's."""
+        """True if an estimated share of yes replaces known no's."""
         return self.chance < 1
 
     @property

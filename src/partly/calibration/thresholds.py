@@ -23,7 +23,7 @@ ROUNDING = 1e-3  # of a logit that was a probability in float32
 
 @dataclass(frozen=True)
 class Goal:
-    """What a threshold optimizes. target: of precision and recall."""
+    """Objective of a threshold. target: of precision and recall."""
 
     kind: str
     target: float = 0.0

@@ -65,7 +65,7 @@ def build_report(
         parts = list[npt.NDArray[np.float32]]()
         observe = partial(_collect, chosen=chosen, parts=parts)
         runs.append(view_model(name, model, evaluated.items, evaluated.labels, privilege, observe))
-        example_model = model if examples_by is None else examples_by[name]
+        example_model = (model if examples_by is None else examples_by[name]).taught_by(ids=examples.labels.given_ids)
         predicted.append(example_model.predict(examples.items) if data.test is not None else np.concatenate(parts))
     items = (
         source_items(examples.items) if draw is None else image_array(draw(examples.items.take(slice(None)).numpy()))

@@ -45,6 +45,19 @@ def model_line(fitted: FittedModel) -> str:
     return f"{'Model':<{WIDTH}}{recipe.method}: {told}"
 
 
+def teacher_lines(fitted: FittedModel) -> list[str]:
+    """Name the teachers with their pooled weights, and how to switch them off."""
+    taught = fitted.teaching
+    if taught is None:
+        return []
+    weights = taught.combination.weights()
+    pooled = zip(taught.combination.names, weights["pooled"]["teachers"], strict=True)
+    named = ", ".join(f"{name} {weight:.2f}" for name, weight in pooled if name in weights["used"])
+    if not named:
+        return [f"{'Teacher':<{WIDTH}}{', '.join(taught.combination.names)}: no use on held-out entries, left out"]
+    return [f"{'Teacher':<{WIDTH}}{named}, model {weights['pooled']['model']:.2f} (weights; --teacher none: without)"]
+
+
 def time_line(models: Sequence[FittedModel]) -> str:
     """Return the training time."""
     seconds = [model.progress.seconds for model in models]

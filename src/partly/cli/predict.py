@@ -45,6 +45,13 @@ def predict(
     binary: Annotated[
         bool, output_option("Write 1 (yes) and 0 (no) by the run's thresholds instead.", "--binary", "--calls")
     ] = False,
+    teacher: Annotated[
+        str | None,
+        data_option("Teacher of these items, where training had a score file: another one, or none."),
+    ] = None,
+    teacher_only: Annotated[
+        bool, output_option("Write the scores of the run's teachers alone, as probabilities.", "--teacher-only")
+    ] = False,
     top: Annotated[
         int | None, output_option("Write only the N most probable labels of each item, one per row.")
     ] = None,
@@ -68,6 +75,7 @@ def predict(
     if (top is not None or above is not None) and (beliefs or binary):
         raise SettingError("--top and --above select probabilities: leave out --beliefs and --binary.")
     selection: dict[str, Any] = {"calls": binary, "top": top, "above": above}
+    selection |= {"teacher": teacher, "teacher_only": teacher_only}
     files = parquet_files(data) if data is not None and known is None else []
     if files:
         count = predict_files(run, files, out, placed(on, address), selection)
@@ -95,6 +103,8 @@ def predict_items(
     calls: bool = False,
     top: int | None = None,
     above: str | None = None,
+    teacher: str | None = None,
+    teacher_only: bool = False,
 ) -> int:
     """Predict a data set (its test part, if any) batch by batch into a file, and return the number of items.
 
@@ -107,6 +117,10 @@ def predict_items(
     top, above : int, str, optional
         Write one row for each selected entry: the most probable ones, or those from a probability on ("own": from the
         thresholds of the run on).
+    teacher : str, optional
+        Teacher of these items in the place of the run's own; "none" leaves teachers out.
+    teacher_only : bool
+        Scores of the teachers alone.
     """
     import numpy as np
 
@@ -124,7 +138,8 @@ def predict_items(
     part = opened.test or opened
     count, labels = len(part.items), part.labels
     given = None if known is None else _read_known(known, data, labels.ids, run, fitted.names, reading)
-    predictions = fitted.predict_blocks(part.items, given)
+    taught = fitted.taught_by(teacher, labels.given_ids)
+    predictions = taught.teacher_blocks(part.items) if teacher_only else taught.predict_blocks(part.items, given)
     if calls:
         predictions = ((block >= fitted.thresholds).astype(np.float32) for block in predictions)
     blocks, ids = track_progress(predictions, count, data, weight=len), map(labels.id_at, range(count))

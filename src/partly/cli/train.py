@@ -55,6 +55,9 @@ def train_command(
         data_option("Share of items held out to score and to choose the epoch.  [default: 0.2 if needed]"),
     ] = None,
     config: TrainConfig,
+    descriptions: Annotated[
+        Path | None, model_option("TOML file that describes labels, for the teacher names.")
+    ] = None,
     freeze: Annotated[
         bool, model_option("Train the head only, on features that the backbone computes once.", "--freeze")
     ] = False,
@@ -75,6 +78,8 @@ def train_command(
     """Train a classifier and write its run folder with a report."""
     if freeze:
         config = replace(config, backbone_settings=config.backbone_settings | {"freeze": "all"})
+    if descriptions is not None:
+        config = replace(config, teacher=_described(config.teacher, descriptions))
     scores = train(
         data,
         run,
@@ -91,6 +96,13 @@ def train_command(
     )
     say(f"Report: {run / 'report.html'}")
     print_json({"scores": scores, "report": run / "report.html"}, as_json)
+
+
+def _described(teacher: str | None, descriptions: Path) -> list[Any]:
+    """Return the teachers with descriptions of labels for their names."""
+    from partly.teachers import NAMES, LabelNames
+
+    return [LabelNames(descriptions) if part == NAMES else part for part in (teacher or NAMES).split(",")]
 
 
 def _ignore(text: str) -> None:
@@ -164,6 +176,8 @@ def train(
     remember(run, data, labels, reading.meaning, scenario, config.seed)
     method, twice = scored.config.method, final is not scored
     say(summary.model_line(final))
+    for line in summary.teacher_lines(final):
+        say(line)
     out.detail(f"{'Reason':<{summary.WIDTH}}{final.reason}")
     for line in final.calibration.describe(final.names) if final.calibration is not None else ():
         out.detail(line)

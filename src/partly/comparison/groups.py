@@ -22,7 +22,7 @@ from partly.engine.resolution import FEATURE_OPTIONS
 
 GROUP_KEY = ("scenario", "data", "head", "validation", "data_digest", "optimizer", "recipe", "known_only")
 DATA_KEY = ("scenario", "data", "validation", "data_digest")  # of methods that choose their own head and training
-OWN_HEAD = tuple(text.partition("[")[0] for text in REFERENCES)
+REFERENCE_METHODS = tuple(text.partition("[")[0] for text in REFERENCES)
 ORIGIN = ("protocol", "torch", "machine")  # not the version: all versions of one protocol give the same numbers
 SCORES = {"mAP": "mAP", "CF1": "CF1 at 0.5", "OF1": "OF1 at 0.5"}  # score -> column title
 CHOSEN_SCORES = {"mAP": "mAP", f"CF1{AT_CHOSEN}": "CF1", f"OF1{AT_CHOSEN}": "OF1"}
@@ -128,13 +128,13 @@ def gather(records: Sequence[Record]) -> list[Group]:
     """Group result records by scenario and data. Records of different origin never share a row."""
     results.check_consistency(records)
     defaults = {name: info.defaults() for name, info in methods.discover().items()}
-    groups = [_make_rows(same, defaults) for same in _split(records)]
-    full = {_key_of_full(row): row for rows in groups for row in rows if _saw_all_labels(row)}
-    first = [rows[0].records[0] for rows in groups]
+    row_lists = [_make_rows(same, defaults) for same in _split(records)]
+    full = {_key_of_full(row): row for rows in row_lists for row in rows if _saw_all_labels(row)}
+    first = [rows[0].records[0] for rows in row_lists]
     varying = [name for name in (*GROUP_KEY[5:], *ORIGIN) if len({_text(record, [name]) for record in first}) > 1]
-    made = [_make_group(rows, full.get(_key_of_full(rows[0])), varying) for rows in groups]
+    groups = [_make_group(rows, full.get(_key_of_full(rows[0])), varying) for rows in row_lists]
     # Cells trained with all labels are a group of their own only if several methods were.
-    return [group for group in made if group.scenario != FULL or len(group.rows) > 1]
+    return [group for group in groups if group.scenario != FULL or len(group.rows) > 1]
 
 
 def _split(records: Sequence[Record]) -> list[list[Record]]:
@@ -146,7 +146,7 @@ def _split(records: Sequence[Record]) -> list[list[Record]]:
     groups: dict[str, list[Record]] = {}
     shared: dict[str, list[Record]] = {}
     for record in records:
-        has_own_head = record["method"] in OWN_HEAD and record["head"] == AUTO
+        has_own_head = record["method"] in REFERENCE_METHODS and record["head"] == AUTO
         if has_own_head and record["recipe"].keys() <= set(FEATURE_OPTIONS):
             shared.setdefault(_text(record, (*DATA_KEY, *ORIGIN)), []).append(record)
         else:
@@ -222,7 +222,7 @@ def _make_row(name: str, records: list[Record]) -> Row:
 
 
 def _saw_all_labels(row: Row) -> bool:
-    """Whether this is the upper reference of a comparison: plain cross-entropy with nothing hidden."""
+    """Return True for the upper reference of a comparison: plain cross-entropy with nothing hidden."""
     return row.name == "bce" and row.records[0]["scenario"] == FULL
 
 

@@ -159,7 +159,7 @@ def sentences(study: Study) -> list[str]:
 
 
 def _leads_alone(scheme: str, points: Mapping[str, Point]) -> bool:
-    """Whether a scheme leads a budget, and all others are significantly worse."""
+    """Return True if a scheme leads a budget and all others are significantly worse."""
     ranking = rank([scores_of(points)])
     return ranking is not None and ranking.leader == scheme and not ranking.tied
 

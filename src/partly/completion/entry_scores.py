@@ -74,7 +74,7 @@ class EntryScores:
 
     @cached_property
     def is_random_sample(self) -> bool:
-        """Whether observed entries look like a simple random sample, by the dispersion tests of `partly doctor`."""
+        """True if observed entries look like a simple random sample, by the dispersion tests of `partly doctor`."""
         known = self.observed != 0
         per_item, per_label = known.sum(axis=1), known.sum(axis=0)
         by_item = measure_dispersion(per_item, per_label / len(known))

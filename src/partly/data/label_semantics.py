@@ -30,7 +30,7 @@ Codes = Sequence[int] | npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class LabelSemantics:
-    """How to read what a label file leaves open.
+    """Choices for reading what a label file leaves open.
 
     Parameters
     ----------

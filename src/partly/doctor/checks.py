@@ -50,8 +50,8 @@ def contradictions(context: CheckContext) -> list[Finding]:
     if not entries:
         return []
     first = "; ".join(f"{e['label']}: {', '.join(f'{i} {v}' for i, v in e['said'].items())}" for e in entries[:3])
-    words = f"Identical items contradict each other in {len(entries)} entries: {first}."
-    return [Finding("problem", words, "Decide which answer is right and use it for all.", entries=tuple(entries[:100]))]
+    text = f"Identical items contradict each other in {len(entries)} entries: {first}."
+    return [Finding("problem", text, "Decide which answer is right and use it for all.", entries=tuple(entries[:100]))]
 
 
 @check(About(needs="items"))
@@ -61,9 +61,9 @@ def duplicates(context: CheckContext) -> list[Finding]:
         return []
     ids = tuple(" = ".join(context.labels.id_at(i) for i in group[:4]) for group in context.groups)
     count = sum(len(group) - 1 for group in context.groups)
-    words = f"{count} items duplicate another one: {list_names(ids, 3)}."
+    text = f"{count} items duplicate another one: {list_names(ids, 3)}."
     remedy = "Merge duplicates into one item. If one of them is held out, scores are too optimistic."
-    return [Finding("warning", words, remedy, items=ids[:100], numbers={"items": count, "groups": len(ids)})]
+    return [Finding("warning", text, remedy, items=ids[:100], numbers={"items": count, "groups": len(ids)})]
 
 
 @check(About(needs="test"))
@@ -74,9 +74,9 @@ def leaks(context: CheckContext) -> list[Finding]:
     count = sum(fingerprint in training for fingerprint in tested)
     if not count:
         return []
-    words = f"{count} of {len(tested)} test items are also training items: test scores are too optimistic."
+    text = f"{count} of {len(tested)} test items are also training items: test scores are too optimistic."
     remedy = "Remove them from the training set or the test set."
-    return [Finding("problem", words, remedy, numbers={"items": count, "share": count / len(tested)})]
+    return [Finding("problem", text, remedy, numbers={"items": count, "share": count / len(tested)})]
 
 
 @check()
@@ -123,10 +123,10 @@ def _report_dispersion(axis: str, p: float, ratio: float, only_yes: bool) -> Fin
     if p >= DISPERSION_RISK:
         return Finding("fine", f"Known entries per {axis} vary as if drawn at random ({test}).", numbers=numbers)
     direction = "more" if ratio > 1 else "less"
-    words = f"Known entries are not a random sample: their number per {axis} varies {direction} than that ({test})."
+    text = f"Known entries are not a random sample: their number per {axis} varies {direction} than that ({test})."
     if only_yes and axis == "label":
-        words += " Only yes is known, so this also reflects how frequent labels are."
-    return Finding("note", words, DISPERSION_REMEDIES[axis, ratio > 1], numbers=numbers)
+        text += " Only yes is known, so this also reflects how frequent labels are."
+    return Finding("note", text, DISPERSION_REMEDIES[axis, ratio > 1], numbers=numbers)
 
 
 @check()
@@ -137,12 +137,12 @@ def one_sided(context: CheckContext) -> list[Finding]:
     unknown = len(labels) - yes - no
     findings = []
     if yes.any() and not no.any() and unknown.any():
-        words = "Only yes is known: no entry of any label is known to be no."
+        text = "Only yes is known: no entry of any label is known to be no."
         remedy = (
             "Methods then treat unknown as no or down-weight it, and scores are optimistic. Even a few known no's per "
             "label help."
         )
-        findings.append(Finding("warning", words, remedy))
+        findings.append(Finding("warning", text, remedy))
     kinds: tuple[tuple[Level, npt.NDArray[np.bool_], str, str], ...] = (
         ("problem", (yes == 0) & (no == 0), "no known entry", "They cannot be learned: collect answers or drop them."),
         ("problem", (yes == 0) & (no > 0), "no known yes", "They cannot be learned: collect some yes."),
@@ -157,8 +157,8 @@ def one_sided(context: CheckContext) -> list[Finding]:
     for level, affected, lacking, remedy in kinds:
         names = tuple(labels.names[j] for j in np.flatnonzero(affected))
         if names:
-            words = f"{len(names)} label{'s' * (len(names) > 1)} with {lacking}: {list_names(names)}."
-            findings.append(Finding(level, words, remedy, names))
+            text = f"{len(names)} label{'s' * (len(names) > 1)} with {lacking}: {list_names(names)}."
+            findings.append(Finding(level, text, remedy, names))
     return findings
 
 
@@ -178,9 +178,9 @@ def zeros_for_unknown(context: CheckContext) -> list[Finding]:
         signs.append("every item has exactly one yes")
     if not signs:
         return []
-    words = f"Nothing is unknown, yet {' and '.join(signs)}: 0 may mean unknown rather than no."
+    text = f"Nothing is unknown, yet {' and '.join(signs)}: 0 may mean unknown rather than no."
     remedy = (
         "If so, blank the zeros (in Python: Labels.from_positives). If every 0 was checked by a person, or exactly one "
         "label applies to each item, nothing is wrong."
     )
-    return [Finding("warning", words, remedy, numbers={"share_of_yes": share, "items_without_yes": bare})]
+    return [Finding("warning", text, remedy, numbers={"share_of_yes": share, "items_without_yes": bare})]

@@ -25,7 +25,7 @@ MEANINGS = {
 
 
 def count_table_values(path: Path) -> Counter[str]:
-    """Count the cell values of a wide table, except words such as 'yes' that are read as they are."""
+    """Count the cell values of a wide table, except words such as 'yes', which need no explanation."""
     table = with_id_column(open_table(path))
     counts: Counter[str] = Counter()
     for batch in table.batches([name for name in table.header if name != ID]):
@@ -49,8 +49,8 @@ def find_unusual_values(counts: Counter[str]) -> Finding | None:
     for value, count in unusual.most_common(MAX_VALUES):
         meaning = MEANINGS.get(value.removesuffix(".0"), "")
         descriptions.append(f"{value} in {count} entries" + (f" ({meaning})" if meaning else ""))
-    words = f"Some values are neither 1 (yes), 0 (no) nor blank (unknown): {'; '.join(descriptions)}."
+    text = f"Some values are neither 1 (yes), 0 (no) nor blank (unknown): {'; '.join(descriptions)}."
     remedy = (
         "Replace them with 1, 0 or blank; in Python choose the constructor of partly.Labels that gives their meaning."
     )
-    return Finding("problem", words, remedy, numbers={"values": dict(unusual.most_common(MAX_VALUES))})
+    return Finding("problem", text, remedy, numbers={"values": dict(unusual.most_common(MAX_VALUES))})

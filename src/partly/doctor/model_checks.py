@@ -41,19 +41,19 @@ def hidden_yes(context: CheckContext) -> list[Finding]:
         return []
     missing = missingness(context.scores, labels)
     if missing.withheld:
-        words = f"The number of yes among {unknown.sum()} unknown entries cannot be estimated: {missing.describe()[0]}"
-        return [Finding("note", words, HIDDEN_REMEDY)]
+        text = f"The number of yes among {unknown.sum()} unknown entries cannot be estimated: {missing.describe()[0]}"
+        return [Finding("note", text, HIDDEN_REMEDY)]
     hidden = np.minimum(np.maximum(context.shares * len(labels) - yes, 0), unknown)
     weak = int(((yes < MIN_YES) & (unknown > 0)).sum())
-    words = f"About {hidden.sum():.0f} yes are hidden among {unknown.sum()} unknown entries ({yes.sum()} are known)."
+    text = f"About {hidden.sum():.0f} yes are hidden among {unknown.sum()} unknown entries ({yes.sum()} are known)."
     if weak:
-        words += f" The estimate is weak for the {weak} labels with fewer than {MIN_YES} known yes."
+        text += f" The estimate is weak for the {weak} labels with fewer than {MIN_YES} known yes."
     if not no.any():
-        words += " Only yes is known, so it is too high where labels are hard to predict."
+        text += " Only yes is known, so it is too high where labels are hard to predict."
     numbers = {"hidden": {name: round(float(h), 1) for name, h in zip(labels.names, hidden, strict=True)}}
     if hidden.sum() < MANY_HIDDEN * yes.sum():
-        return [Finding("fine", words, numbers=numbers)]
-    return [Finding("note", words, HIDDEN_REMEDY, numbers=numbers)]
+        return [Finding("fine", text, numbers=numbers)]
+    return [Finding("note", text, HIDDEN_REMEDY, numbers=numbers)]
 
 
 @check(About(needs="features"))
@@ -68,8 +68,8 @@ def missing_by_answer(context: CheckContext) -> list[Finding]:
     numbers = {"p": missing.p_value, "yes_known": missing.yes_known, "no_known": missing.no_known}
     if not missing.biased:
         test = f"known and unknown entries have similar scores, p = {missing.p_value:.2g}"
-        words = f"No sign that yes and no are known at different rates ({test})."
-        return [Finding("fine", words, numbers={"p": missing.p_value})]
+        text = f"No sign that yes and no are known at different rates ({test})."
+        return [Finding("fine", text, numbers={"p": missing.p_value})]
     action = "withhold" if missing.withheld else "correct"
     remedy = (
         f"`train` and `evaluate` {action} scores on such entries. Draw some items at random, label them completely, "
@@ -99,12 +99,12 @@ def missing_by_features(context: CheckContext) -> list[Finding]:
     test = f"AUC {auc:.3f}, 95 % interval {auc - half:.3f} to {auc + half:.3f}, out of fold, {len(columns)} labels"
     if auc - STRICTER_INTERVAL * half <= 0.5 or auc < MIN_AUC:
         return [Finding("fine", f"Features do not predict which entries are known ({test}).", numbers=numbers)]
-    words = f"Features predict which entries are known ({test}): entries are not missing at random."
+    text = f"Features predict which entries are known ({test}): entries are not missing at random."
     remedy = (
         "Scores and thresholds on known entries hold only for similar items. Draw some items at random, label them, "
         "and test on them."
     )
-    return [Finding("warning", words, remedy, numbers=numbers)]
+    return [Finding("warning", text, remedy, numbers=numbers)]
 
 
 def _auc_with_interval(scores: npt.NDArray[np.floating], known: npt.NDArray[np.bool_]) -> tuple[float, float]:
@@ -148,12 +148,12 @@ def wrong_labels(context: CheckContext) -> list[Finding]:
     known = sum(len(y) for _, y in parts)
     numbers = {"share": best, "evidence": gains[best], "known": known, "doubted": len(entries)}
     first = "; ".join(f"{e['item']} {e['label']} {e['given']}" for e in entries[:3])
-    words = (
+    text = (
         f"About {best:.1%} of {known} known entries are likely wrong (likelihood ratio {gains[best]:.0f}). "
         f"{len(entries)} of them contradict an out-of-fold prediction, for example {first}."
     )
     remedy = "Review the listed entries (--json lists them, most confident first); correct or blank wrong ones."
-    return [Finding("warning", words, remedy, numbers=numbers, entries=tuple(entries[:MAX_SHOWN]))]
+    return [Finding("warning", text, remedy, numbers=numbers, entries=tuple(entries[:MAX_SHOWN]))]
 
 
 def _standardize(yes: npt.NDArray[Any], no: npt.NDArray[Any]) -> tuple[Floats, Floats]:

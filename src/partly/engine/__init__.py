@@ -37,9 +37,13 @@ from partly.engine.resolution import (
     resolve_config,
     spell_out,
 )
+from partly.engine.teaching import zero_shot
 from partly.engine.training import Validation
 from partly.engine.verification import verify
 from partly.engine.warm_start import match_labels, warm_start
+from partly.teachers import run as run_teacher
+
+run_teacher.load_model = load
 
 __all__ = [
     "MEMORY_SHARE",
@@ -93,4 +97,5 @@ __all__ = [
     "warm_start",
     "weight_memory",
     "write_scores",
+    "zero_shot",
 ]

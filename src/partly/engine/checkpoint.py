@@ -262,9 +262,11 @@ def save_beliefs(
     return {"shape": list(shape), "sha256": sha256_of(folder / BELIEFS), "ids": ids is not None}
 
 
-def save_out_of_fold(folder: Path, shape: tuple[int, ...], blocks: Iterable[npt.NDArray[Any]]) -> None:
+def save_out_of_fold(
+    folder: Path, shape: tuple[int, ...], blocks: Iterable[npt.NDArray[Any]], name: str = OUT_OF_FOLD
+) -> None:
     """Write logits of the training entries by who has not seen them, block after block, and their checksum."""
-    path = folder / f"{OUT_OF_FOLD}.npy"
+    path = folder / f"{name}.npy"
     with disk_errors(folder), atomic_write(path) as file:
         write_npy(file, shape, np.dtype(np.float32), blocks)
     record = {"shape": list(shape), "run": run_of(folder), "array_sha256": sha256_of(path)}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from partly.config import ResolvedConfig
 from partly.distributed.group import process_group
 from partly.distributed.launched import launched
 from partly.distributed.threads import limited, size_of
-from partly.engine import checkpoint, prediction, training
+from partly.engine import checkpoint, prediction, teaching, training
 from partly.engine.checkpoint import IDS
 from partly.engine.folder import (
     SAVED,
@@ -36,6 +36,7 @@ from partly.engine.folder import (
 )
 from partly.engine.memory import AllocationLimit, check_scores
 from partly.engine.resolution import build_method, match_training, spell_out
+from partly.engine.teaching import Teaching
 from partly.engine.training import Progress
 from partly.errors import CheckpointError, PartlyError, SettingError
 from partly.items import (
@@ -52,6 +53,7 @@ from partly.method.base import FIRST_STAGE
 from partly.networks import Network
 from partly.networks.custom_modules import MissingModule, Part, rebind
 from partly.networks.lazy_features import LazyFeatures, rebuild_body, resize_like_training
+from partly.teachers import NONE
 
 
 @dataclass
@@ -68,6 +70,8 @@ class FittedModel:
     out_of_fold_in_memory: npt.NDArray[np.floating[Any]] | None = None
     calibration: Calibration | None = None  # from the method's logits to probabilities and thresholds
     reason: str = ""  # for the chosen method; empty where the model was loaded
+    ids: Sequence[str] | None = None  # of the items to predict, where a teacher finds their scores by id
+    teaching: Teaching | None = None  # teachers, and how their scores are combined with the method's logits
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -83,6 +87,8 @@ class FittedModel:
         """Threshold of each label [L]: chosen on held-out entries, else the method's own, else 0.5. With a hierarchy,
         no label has a lower one than its parent, or a label could be yes where its parent is no."""
         own = self.method.thresholds()
+        if self.teaching is not None and self.teaching.combination.thresholds is not None:
+            own = torch.from_numpy(self.teaching.combination.thresholds)
         if self.calibration is not None:
             own = torch.from_numpy(self.calibration.thresholds)
         if own is None:
@@ -94,7 +100,8 @@ class FittedModel:
     def has_thresholds(self) -> bool:
         """Whether thresholds were chosen, by the method or by calibration."""
         chosen = self.calibration is not None and self.calibration.goal is not None
-        return chosen or self.method.thresholds() is not None
+        taught = self.teaching is not None and self.teaching.combination.thresholds is not None
+        return chosen or taught or self.method.thresholds() is not None
 
     @cached_property
     def beliefs(self) -> npt.NDArray[np.floating[Any]] | None:
@@ -105,7 +112,9 @@ class FittedModel:
     @cached_property
     def out_of_fold(self) -> npt.NDArray[np.floating[Any]] | None:
         """Out-of-fold logits of the training entries, [N, L]; None where there are none."""
-        return self.out_of_fold_in_memory if self.folder is None else read_out_of_fold(self.folder)
+        if self.folder is None:
+            return self.out_of_fold_in_memory
+        return read_out_of_fold(self.folder, *([] if self.teaching is None else [teaching.OUT_OF_FOLD]))
 
     @cached_property
     def body(self) -> nn.Module | None:
@@ -141,6 +150,18 @@ class FittedModel:
         finally:
             self.method.load_state_dict(best)
 
+    def taught_by(self, teacher: Any = None, ids: Sequence[str] | None = None) -> FittedModel:
+        """Return the same model for items whose scores its teachers find by id, or by another teacher; "none" leaves
+        teachers out."""
+        if isinstance(teacher, str) and teacher == NONE:
+            return replace(self, teaching=None)
+        found = self.teaching
+        if teacher is not None and found is None:
+            raise SettingError("teacher: this model was trained without one. Leave it out.")
+        return replace(
+            self, teaching=found if teacher is None or found is None else found.with_teachers(teacher), ids=ids
+        )
+
     def logits(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """Return logits [N, L]; known: labels of these items, for a head that takes them."""
         return self._stack(items, known, np.positive)
@@ -160,6 +181,13 @@ class FittedModel:
         """Yield probabilities of yes, block by block: for more items than scores fit into memory."""
         return map(sigmoid, self.logit_blocks(items, known))
 
+    def teacher_blocks(self, items: Items) -> Iterator[npt.NDArray[np.float32]]:
+        """Yield probabilities by the teachers alone, block by block."""
+        if self.teaching is None or not self.teaching.combination.used:
+            raise SettingError("This model has no teacher that counts. Train with --teacher names, or leave this out.")
+        combined = teaching.combine(self.teaching, self.prepare_items(items), self.names, self.ids, None)
+        return map(sigmoid, map(self._coherent, combined))
+
     def logit_blocks(self, items: Items, known: Labels | None = None) -> Iterator[npt.NDArray[np.float32]]:
         """Yield logits, block by block."""
         networks = (part for part in self.method.modules() if isinstance(part, Network))
@@ -168,8 +196,20 @@ class FittedModel:
                 f"known: the head {self.config.head!r} makes no use of known labels. "
                 "Train with head='c-tran' (pictures) or head='label-transformer', or leave `known` out."
             )
-        blocks = prediction.logit_blocks(self.method, self.prepare_items(items), known=known)
+        items = self.prepare_items(items)
+        blocks = prediction.logit_blocks(self.method, items, known=known)
+        if self.teaching is not None and self.teaching.combination.used:
+            blocks = map(self._coherent, self._taught(items, known))
         return blocks if self.calibration is None else map(self._calibrated, blocks)
+
+    def _taught(self, items: Items, known: Labels | None) -> Iterator[npt.NDArray[np.float32]]:
+        """Yield the method's logits combined with the scores of teachers."""
+        assert self.teaching is not None
+
+        def own(part: Items, rows: slice) -> Iterator[npt.NDArray[np.float32]]:
+            return prediction.logit_blocks(self.method, part, known=None if known is None else known[rows])
+
+        return teaching.combine(self.teaching, items, self.names, self.ids, own)
 
     def _calibrated(self, logits: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Calibrate; per-label maps can violate the hierarchy, so it is enforced again."""
@@ -207,12 +247,26 @@ def load(folder: Path, **given: Part) -> FittedModel:
     lost = training.non_finite(method)
     if lost:
         raise CheckpointError(f"{folder}: weights of the model are not finite: {', '.join(lost[:5])}.")
-    return FittedModel(config, method, progress, description, folder, calibration=read_calibration(folder))
+    taught = teaching.read(folder, len(labels))
+    return FittedModel(
+        config, method, progress, description, folder, calibration=read_calibration(folder), teaching=taught
+    )
 
 
 def _fitted_backbone(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return what a backbone measured on the training items."""
     return {name.removeprefix(FIRST_STAGE): tensors[name] for name in tensors if name.startswith(FIRST_STAGE)}
+
+
+def set_teaching(fitted: FittedModel, taught: Teaching | None, out_of_fold: npt.NDArray[np.float32] | None) -> None:
+    """Set the teachers of a model and of its folder, with the combined out-of-fold logits; None removes them."""
+    fitted.teaching = taught
+    if out_of_fold is not None:
+        fitted.out_of_fold = out_of_fold
+    if fitted.folder is not None and process_group().first:
+        with atomic_io.locked(fitted.folder):
+            teaching.write(fitted.folder, taught, out_of_fold)
+    process_group().wait()
 
 
 def calibrate(fitted: FittedModel, calibration: Calibration | None) -> None:
@@ -247,6 +301,7 @@ def save(fitted: FittedModel, folder: Path, overwrite: bool = False) -> None:
         atomic_io.write_checksummed(folder / "run.json", fitted.description)
         training.save(folder, fitted.method, Clock(fitted.config.seed, fitted.config.epochs), fitted.progress)
         write_calibration(folder, fitted.calibration)
+        teaching.write(folder, fitted.teaching)
 
 
 def install_model(fitted: FittedModel, folder: Path) -> None:
@@ -256,3 +311,4 @@ def install_model(fitted: FittedModel, folder: Path) -> None:
         ids = read_ids(fitted.folder) if (fitted.folder / IDS).exists() else None
         record = checkpoint.save_beliefs(folder, beliefs.shape, beliefs.dtype, [beliefs], ids)
     training.save(folder, fitted.method, Clock(fitted.config.seed), fitted.progress, beliefs=record)
+    teaching.write(folder, fitted.teaching)

@@ -34,7 +34,7 @@ from partly.networks.custom_modules import PREFIX, source_digest
 
 SCORES = "scores.json"
 CALIBRATION = "calibration.json"
-SAVED = ("run.json", "checkpoint-*", CALIBRATION, ".lock")  # what a saved model consists of
+SAVED = ("run.json", "checkpoint-*", CALIBRATION, "teacher.json", ".lock")  # what a saved model consists of
 
 
 def describe(plan: Plan) -> dict[str, Any]:
@@ -228,10 +228,10 @@ def read_beliefs(folder: Path) -> npt.NDArray[np.floating[Any]] | None:
     return beliefs
 
 
-def read_out_of_fold(folder: Path) -> npt.NDArray[np.floating[Any]] | None:
+def read_out_of_fold(folder: Path, name: str = OUT_OF_FOLD) -> npt.NDArray[np.floating[Any]] | None:
     """Logits of the training entries of a finished run by who has not seen them, [N, L], mapped from their file; None
     where there are none."""
-    path = folder / f"{OUT_OF_FOLD}.npy"
+    path = folder / f"{name}.npy"
     if not path.with_suffix(".json").exists():
         return None
     said = atomic_io.read_checksummed(path.with_suffix(".json"))

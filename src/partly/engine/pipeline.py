@@ -20,9 +20,10 @@ from partly.config import ResolvedConfig, TrainConfig
 from partly.distributed.devices import device_of
 from partly.distributed.launched import launched
 from partly.distributed.threads import limiting, size_of
+from partly.engine import teaching
 from partly.engine.cross_fitting import check_folds, cross_fit
 from partly.engine.feature_cache import precompute_features
-from partly.engine.fitted_model import FittedModel, calibrate, load
+from partly.engine.fitted_model import FittedModel, calibrate, load, set_teaching
 from partly.engine.fitting import fit
 from partly.engine.memory import estimate_memory
 from partly.engine.plan import Plan
@@ -35,6 +36,7 @@ from partly.errors import LabelError, SettingError
 from partly.items import Items, TableRows, condition_like, prepare_for_training
 from partly.labels import Hierarchy, Labels
 from partly.labels.weights import Weights
+from partly.teachers import NONE
 
 DEFAULT_FOLDS = 5  # of calibration and thresholds
 
@@ -95,7 +97,7 @@ def resolve(
         data.items.refuse()
     items, labels = prepare_for_training(data.items), data.labels
     if not labels.known_per_item().any() and not isinstance(config, ResolvedConfig):
-        raise LabelError(f"Y: of {labels.shape[0]} x {labels.shape[1]} entries none is known: nothing to learn from.")
+        config = _without_labels(config, items, labels)
     resolved, found = resolve_config(config, items, labels)
     calibration.check_options(resolved.calibrate, resolved.thresholds)
     folds = fold_count(resolved)
@@ -110,10 +112,24 @@ def resolve(
     return Plan(resolved, items, labels, held_out, weights, found or reason, memory)
 
 
+def _without_labels(config: TrainConfig, items: Items, labels: Labels) -> TrainConfig:
+    """Return a configuration of the smallest model, whose scores do not count: a teacher gives all scores."""
+    if not teaching.choose(config, items, labels):
+        raise LabelError(
+            f"Y: of {labels.shape[0]} x {labels.shape[1]} entries none is known: nothing to learn from. Give labels, "
+            "or a teacher (teacher='names', --teacher names)."
+        )
+    return replace(config, method="assume-negative", head="linear", epochs=1, recipe=None)
+
+
 def fold_count(config: TrainConfig) -> int | None:
     """Return the number of folds for out-of-fold scores; None where nothing needs them."""
-    calibrates = config.calibrate is not None or config.thresholds is not None
+    calibrates = config.calibrate is not None or config.thresholds is not None or _asks_for_teacher(config)
     return DEFAULT_FOLDS if config.folds is None and calibrates else config.folds
+
+
+def _asks_for_teacher(config: TrainConfig) -> bool:
+    return config.teacher is not None and not (isinstance(config.teacher, str) and config.teacher == NONE)
 
 
 @limiting(lambda plan, *_, **__: size_of(plan.items, plan.labels))
@@ -132,9 +148,10 @@ def fit_calibrated(
         if start_from is not None:
             plan, start = _start(plan, Path(start_from), label_sources)
         fitted = fit(plan, start=start, **how)
-        folds = fold_count(config)
-        if folds is not None and not fitted.has_out_of_fold:
+        folds, known = fold_count(config), bool(plan.labels.known_per_item().any())
+        if folds is not None and known and not fitted.has_out_of_fold:
             fitted.out_of_fold = cross_fit(plan, folds, **how)
+    _teach(plan, fitted, known)
     fitted_calibration = None
     if config.calibrate is not None or config.thresholds is not None:
         own = fitted.thresholds if fitted.has_thresholds else None
@@ -146,6 +163,16 @@ def fit_calibrated(
     if launched().first:
         _check_learned(plan, fitted)
     return fitted
+
+
+def _teach(plan: Plan, fitted: FittedModel, known: bool) -> None:
+    """Weigh teachers against the model on out-of-fold logits, where there are both."""
+    found = None
+    if fitted.out_of_fold is not None or not known:
+        given = teaching.choose(plan.config, plan.items, plan.labels)
+        if given:
+            found = teaching.fit(plan, given, fitted.out_of_fold if known else None)
+    set_teaching(fitted, *(found or (None, None)))
 
 
 def _start(plan: Plan, folder: Path, label_sources: Mapping[str, Sequence[str]] | None) -> tuple[Plan, Any]:
@@ -168,11 +195,12 @@ def _start(plan: Plan, folder: Path, label_sources: Mapping[str, Sequence[str]] 
 
 
 def _check_learned(plan: Plan, fitted: FittedModel) -> None:
-    """Warn about a model that learned nothing."""
+    """Warn about a model that learned nothing, whatever its teachers know."""
+    alone = replace(fitted, teaching=None)
 
     def predict(rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        return fitted.predict(plan.items[rows])
+        return alone.predict(plan.items[rows])
 
     method, labels, count = plan.config.method, plan.labels, MAX_CHECKED_ITEMS[plan.items.kind]
-    if not warn_if_all_called_yes(method, labels, predict, fitted.thresholds, count):
+    if not warn_if_all_called_yes(method, labels, predict, alone.thresholds, count):
         warn_if_nothing_learned(method, labels, predict, count)

@@ -33,6 +33,7 @@ from partly.labels.scored import enumerate_rows
 from partly.labels.weights import check_weights
 from partly.moved import RenamedAttribute
 from partly.networks.custom_modules import Part
+from partly.teachers import NONE
 
 
 class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -214,18 +215,35 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "fitted_")
         return self.fitted_.beliefs
 
-    def decision_function(self, X: Any, known: Any = None) -> Any:
+    @property
+    def teacher_(self) -> dict[str, Any] | None:
+        """Weights of model and teachers, in logits per standard deviation: pooled over labels, and per label.
+
+        A dictionary: `used` (teachers that count), `pooled` and `per_label` (each with `model` and `teachers`), and
+        `precision` (of each label's weights around the pooled ones). None without a teacher.
+        """
+        check_is_fitted(self, "fitted_")
+        taught = self.fitted_.teaching
+        return None if taught is None else taught.combination.weights()
+
+    def decision_function(self, X: Any, known: Any = None, teacher: Any = None) -> Any:
         """Logits [N, L].
 
         known: what is known of these items, as Y in `fit`, for a head that makes use of it ("c-tran",
         "label-transformer"). It sharpens the scores of the other entries. Those of known entries are the network's too,
-        and mean little: it never learned to score what it is told.
+        and mean little: it never learned to score what it is told. teacher: the teacher for these items, where the one
+        of training holds scores of others; "none" leaves it out.
         """
-        return self._shown(self._logits(X, known), X)
+        return self._shown(self._logits(X, known, teacher), X)
 
-    def _logits(self, X: Any, known: Any) -> npt.NDArray[np.float32]:
+    def _logits(self, X: Any, known: Any, teacher: Any = None) -> npt.NDArray[np.float32]:
         x, said = self._asked_of(X, known)
-        return self.fitted_.logits(x, said)
+        return self._taught(X, teacher).logits(x, said)
+
+    def _taught(self, X: Any, teacher: Any) -> engine.FittedModel:
+        """The model with the teacher for these items."""
+        ids = [str(name) for name in X.index] if hasattr(X, "iloc") and hasattr(X, "index") else None
+        return self.fitted_.taught_by(teacher, ids)
 
     def _asked_of(self, X: Any, known: Any) -> tuple[Items, Labels | None]:
         """Items to be scored, and what is known of them; both checked."""
@@ -245,24 +263,24 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found: npt.NDArray[np.float32] = seen.take(slice(None)).numpy()
         return found
 
-    def predict_proba(self, X: Any, known: Any = None) -> Any:
-        """Probability of yes [N, L]; for `known` see `decision_function`."""
+    def predict_proba(self, X: Any, known: Any = None, teacher: Any = None) -> Any:
+        """Probability of yes [N, L]; for `known` and `teacher` see `decision_function`."""
         x, said = self._asked_of(X, known)
-        return self._shown(self.fitted_.predict(x, said), X)
+        return self._shown(self._taught(X, teacher).predict(x, said), X)
 
-    def predict_proba_blocks(self, X: Any, known: Any = None) -> Iterator[npt.NDArray[np.float32]]:
+    def predict_proba_blocks(self, X: Any, known: Any = None, teacher: Any = None) -> Iterator[npt.NDArray[np.float32]]:
         """What `predict_proba` gives, as arrays [B, L] of item after item: for more of them than scores can be held of.
         `partly.metrics` take it as it is: metrics.evaluate(model.predict_proba_blocks(X), labels)."""
         x, said = self._asked_of(X, known)
-        return self.fitted_.predict_blocks(x, said)
+        return self._taught(X, teacher).predict_blocks(x, said)
 
-    def predict(self, X: Any, known: Any = None) -> Any:
+    def predict(self, X: Any, known: Any = None, teacher: Any = None) -> Any:
         """1 where the probability of yes is at least the label's threshold, else 0: [N, L]. `thresholds_` are 0.5, but
-        with "auto" those of the best expected F1, and with `thresholds` those asked for; for `known` see
+        with "auto" those of the best expected F1, and with `thresholds` those asked for; for `known` and `teacher` see
         `decision_function`."""
         x, said = self._asked_of(X, known)
         calls, cuts = np.empty((len(x), len(self.label_names_)), np.int64), logit(self.thresholds_)
-        for rows, block in enumerate_rows(self.fitted_.logit_blocks(x, said)):
+        for rows, block in enumerate_rows(self._taught(X, teacher).logit_blocks(x, said)):
             calls[rows] = block >= cuts
         return self._shown(calls, X)
 
@@ -328,6 +346,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fitted = engine.load(Path(path), **given)
         parameters = vars(fitted.config) | given
         penalty = parameters.pop("penalty")
+        if len(parameters.pop("lr_factors")) > 1:  # the rate was chosen for the data
+            parameters["lr"] = None
         if fitted.method.solves:
             parameters["weight_decay"] = penalty
         origin = fitted.method.task.items.origin
@@ -337,6 +357,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             parameters |= {"head": "auto", "head_settings": None}
         if fitted.calibration is not None:
             parameters |= {"calibrate": fitted.calibration.method, "thresholds": fitted.calibration.goal}
+        if fitted.teaching is None:
+            parameters["teacher"] = NONE
         self = cls(**parameters)
         self.reason_ = "loaded"
         self._remember(fitted.method.task.items)

@@ -13,6 +13,7 @@ from partly.binary_relevance import EstimatorStore
 from partly.calibration import Calibration, IsotonicMap, PlattMap
 from partly.engine import FittedModel
 from partly.errors import SettingError
+from partly.export.taught_logits import TaughtLogits, taught_logits
 from partly.items import Conditioning, Encoding, Origin
 from partly.method import Method
 from partly.networks import Standardise
@@ -25,14 +26,26 @@ MAX_EXAMPLE_TOKENS = 12  # of the texts that a graph is tested on
 
 
 class Graph(nn.Module):
-    """Items -> (logits, probabilities), [B, L] each. `body` computes features, and `last` calibrates, if given."""
+    """Items -> (logits, probabilities), [B, L] each. `body` computes features, `taught` adds a teacher's scores, and
+    `last` calibrates, if given."""
 
-    def __init__(self, method: Method, body: nn.Module | None = None, last: nn.Module | None = None) -> None:
+    def __init__(
+        self,
+        method: Method,
+        body: nn.Module | None = None,
+        last: nn.Module | None = None,
+        taught: TaughtLogits | None = None,
+    ) -> None:
         super().__init__()
         self.body, self.method, self.last = body or nn.Identity(), method, last or nn.Identity()
+        self.taught = taught
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        logits = self.method.enforce_hierarchy(self.last(self.method.logits(self.body(x))))
+        features = self.body(x)
+        logits = self.method.logits(features)
+        if self.taught is not None:
+            logits = self.method.enforce_hierarchy(self.taught(logits, features))
+        logits = self.method.enforce_hierarchy(self.last(logits))
         return logits, torch.sigmoid(logits)
 
 
@@ -182,7 +195,7 @@ def build_graph(fitted: FittedModel) -> tuple[Graph, GraphInput]:
         )
     last = None if fitted.calibration is None else CalibrationLayer(fitted.calibration)
     body = _build_preprocessing(fitted) or copy.deepcopy(fitted.body)
-    graph = Graph(copy.deepcopy(fitted.method), body, last).cpu()
+    graph = Graph(copy.deepcopy(fitted.method), body, last, taught_logits(fitted)).cpu()
     graph.eval()  # permanently, since it is a copy
     for part in [part for part in graph.modules() if isinstance(part, Forest)]:
         depth = int(part.depth)
@@ -204,11 +217,11 @@ def _build_preprocessing(fitted: FittedModel) -> Prepared | None:
     encoding, conditioning = given.encoding, (given.conditioning or None)
     if encoding is None and conditioning is None:
         return None
-    words = [column.name for column in encoding.columns if column.kind == "category"] if encoding else []
-    if words:
+    categories = [column.name for column in encoding.columns if column.kind == "category"] if encoding else []
+    if categories:
         raise SettingError(
-            f"The graph takes numbers, but these columns hold categories: {', '.join(map(repr, words))}. Encode "
-            f"them before training and before the graph: pandas.get_dummies(X, columns={words}, dtype=float)."
+            f"The graph takes numbers, but these columns hold categories: {', '.join(map(repr, categories))}. Encode "
+            f"them before training and before the graph: pandas.get_dummies(X, columns={categories}, dtype=float)."
         )
     parts: list[nn.Module] = [] if encoding is None else [EncodedColumns(encoding)]
     parts += [] if conditioning is None else [Conditioned(conditioning, given.shape[0])]
@@ -219,43 +232,43 @@ def _input_of_features(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]
     first = next((part for part in graph.modules() if isinstance(part, Standardise)), None)
     body = graph.body if isinstance(graph.body, Prepared) else None
     encoding, dtype = fitted.method.task.items.encoding, "float32" if body is None else "float64"
-    words = {
-        "input": f"{dtype} [items, features], raw: they are standardised inside",
+    preparation = {
+        "input": f"{dtype} [items, features], raw: they are standardized inside",
         "features": fitted.description["features"],
     }
     if encoding is not None:
-        words["input"] = (
+        preparation["input"] = (
             f"{dtype} [items, columns], NaN where missing; true is 1, dates are days since 1970-01-01, durations days"
         )
-        words["features"] = list(encoding.column_names)
+        preparation["features"] = list(encoding.column_names)
     if first is None or first.mean.shape != shape:  # a custom network
-        return GraphInput("features", shape, words, body=body)
+        return GraphInput("features", shape, preparation, body=body)
     inverse = first.inverse_scale
-    return GraphInput("features", shape, words, first.mean, torch.where(inverse > 0, 1 / inverse, 0.0), body=body)
+    return GraphInput("features", shape, preparation, first.mean, torch.where(inverse > 0, 1 / inverse, 0.0), body=body)
 
 
 def _input_of_backbone_features(graph: Graph, fitted: FittedModel, origin: Origin) -> GraphInput:
     """Start the graph at the features of the backbone."""
-    words = {
+    preparation = {
         "input": f"float32 [{origin.kind}, features]: those of the backbone {origin.backbone}, which "
         f"partly.Classifier.load(run).features({origin.kind}) returns",
         "backbone": origin.backbone,
         "backbone_sha256": origin.weights,
     }
-    return replace(_input_of_features(graph, fitted, fitted.method.task.items.shape), preparation=words)
+    return replace(_input_of_features(graph, fitted, fitted.method.task.items.shape), preparation=preparation)
 
 
 def _input_of_images(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]) -> GraphInput:
     wanted = [part.size for part in graph.modules() if isinstance(part, Backbone) and part.size is not None]
     shape = (shape[0], wanted[0], wanted[0]) if wanted else shape
-    words = {
-        "input": "uint8 [items, channels, height, width], 0 to 255, in the order R, G, B: they are normalised inside",
+    preparation = {
+        "input": "uint8 [items, channels, height, width], 0 to 255, in the order R, G, B: they are normalized inside",
         "size": list(shape[1:]),
         "from_files": "turned as EXIF says, on white where transparent, the short side resized to the size (bilinear, "
         "with antialiasing), the centre cut out",
         "from_arrays": "resized to the size (bilinear, with antialiasing) where they have another",
     }
-    return GraphInput("pictures", shape, words)
+    return GraphInput("pictures", shape, preparation)
 
 
 def _identity(x: Tensor) -> Tensor:
@@ -271,26 +284,26 @@ def _input_of_texts(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]) -
             reader.preprocess = _identity  # numbers come in
     origin = fitted.method.task.items.origin
     name = fitted.config.backbone if origin is None else origin.backbone
-    words: dict[str, Any] = {"backbone": name}
+    preparation: dict[str, Any] = {"backbone": name}
     if isinstance(reader, TextModel):
-        words |= {
+        preparation |= {
             "input": "int64 [texts, tokens]: numbers of tokens, shorter texts filled up at the end with `padding`",
             "tokenizer": f"that of the backbone {name}, with its special tokens",
             "most_tokens": reader.length,
             "padding": reader.padding,
         }
         config: Any = reader.model.config
-        return GraphInput("tokens", (reader.length,), words, tokens=int(config.vocab_size))
+        return GraphInput("tokens", (reader.length,), preparation, tokens=int(config.vocab_size))
     if isinstance(reader, HashedWords):
         places = reader.words.num_embeddings - 1
-        words |= {
+        preparation |= {
             "input": "int64 [texts, words]: places of words, shorter texts filled up at the end with `padding`",
             "tokenizer": "the words of the casefolded text (the regular expression \\w+); the place of a word is "
             "1 + CRC-32 of its UTF-8 bytes modulo `places`",
             "places": places,
             "padding": 0,
         }
-        return GraphInput("tokens", shape, words, tokens=places + 1)
+        return GraphInput("tokens", shape, preparation, tokens=places + 1)
     raise SettingError(
         f"backbone = {name!r}: its tokenizer is unknown, so texts cannot be exported with it. Export "
         "texts with minilm, hf:... or hashed-words."

@@ -1,5 +1,4 @@
-"""Labels: items x labels, every entry yes, no or unknown; what is checked at their door, and what follows from a
-hierarchy."""
+"""Labels: a matrix of items x labels whose entries are yes, no or unknown; validation of input; hierarchies."""
 
 from partly.labels.hierarchy import Hierarchy
 from partly.labels.labels import Labels, as_labels

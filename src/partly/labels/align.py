@@ -1,5 +1,4 @@
-"""Labels that somebody gives beside items: they must be of the same items, matched by id where both sides have ids, and
-of the same labels as in training."""
+"""Align labels with items and with the labels of training: rows by id if both sides have ids, columns by name."""
 
 from __future__ import annotations
 
@@ -13,14 +12,17 @@ from partly.errors import LabelError, listing
 from partly.labels.labels import Labels, as_labels
 from partly.labels.names import Names
 
-TRAINING, SCORED = "labels of training", "scores"  # what columns are matched with
+TRAINING, SCORED = "labels of training", "scores"  # in messages
 
 
 def align_labels(
     count: int, y: Any, names: tuple[str, ...] | None = None, what: str = "Y", beside: Any = None
 ) -> Labels:
-    """Labels of so many items; `names`: those of training, where these are for something else (`what`); `beside`: the
-    items as they were given, whose index may say which is which."""
+    """Return labels for `count` items, aligned by name and id.
+
+    names : labels of training, if these labels are for something else (`what`).
+    beside : the items, whose pandas index may hold ids.
+    """
     if y is None:
         raise LabelError("Classifier requires y to be passed, but the target y is None.")
     labels = as_labels(y)
@@ -46,7 +48,7 @@ def align_columns(labels: Labels, names: Names, what: str = "Y", of: str = TRAIN
 
 
 def align_table_columns(table: Any, names: Names, what: str, of: str = TRAINING) -> Any:
-    """Return a pandas table of values per label with its columns in the order of `names`; anything else as it is."""
+    """Return a pandas table of values per label with its columns in the order of `names`; anything else unchanged."""
     if not hasattr(table, "iloc") or getattr(table, "ndim", 0) != 2 or table.shape[1] != len(names):
         return table
     order = match_columns(tuple(map(str, table.columns)), names, what, of)
@@ -66,17 +68,19 @@ def match_columns(own: Names, names: Names, what: str, of: str) -> npt.NDArray[n
         return None
     if unnamed:
         raise LabelError(f"{what} has {len(own)} labels, and there are {len(names)} {of}.")
-    told = "".join(
+    problems = "".join(
         f"\n{heading}, {len(group)}:" + listing(map(repr, group), len(group))
         for heading, group in (("missing", missing), (f"not among the {of}", extra))
         if group
     )
-    raise LabelError(f"{what} does not match the {of} by name:{told}\nGive the same labels; their order is free.")
+    raise LabelError(f"{what} does not match the {of} by name:{problems}\nGive the same labels; their order is free.")
 
 
 def match_by_id(labels: Labels, beside: Any, what: str = "Y", indexed: bool = False) -> Labels:
-    """These labels in the order of the items that they are given beside, by id where both have ids; else position
-    counts. indexed: the labels came as a table whose index, where they have no ids, is a plain range."""
+    """Reorder labels to the order of the items, by id if both have ids; otherwise positions match.
+
+    indexed : the labels came from a pandas table.
+    """
     if not has_index(beside) or len(beside) != len(labels) or (labels.given_ids is None and not indexed):
         return labels
     ids, others = tuple(map(str, beside.index)), labels.ids
@@ -95,19 +99,19 @@ def match_by_id(labels: Labels, beside: Any, what: str = "Y", indexed: bool = Fa
     at = {name: i for i, name in enumerate(others)}
     strange = [name for name in ids if name not in at]
     if strange or len(set(ids)) < len(ids):
-        raise LabelError(_unmatched(ids, strange, what))
+        raise LabelError(_describe_mismatch(ids, strange, what))
     return labels[np.array([at[name] for name in ids])]
 
 
 def has_index(table: Any) -> bool:
-    """Whether this is a table, or a column, of pandas: its index says which row is which."""
+    """Return whether this is a pandas table or column."""
     return hasattr(table, "iloc") and hasattr(table, "index")
 
 
-def _unmatched(ids: Sequence[str], strange: Sequence[str], what: str) -> str:
-    told = f"{len(strange)} of the {len(ids)} items of X are not in {what}" if strange else "some are in X twice"
+def _describe_mismatch(ids: Sequence[str], strange: Sequence[str], what: str) -> str:
+    problem = f"{len(strange)} of the {len(ids)} items of X are not in {what}" if strange else "some are in X twice"
     return (
-        f"X and {what} both have ids, and these cannot be matched: {told}"
+        f"X and {what} both have ids, and these cannot be matched: {problem}"
         + listing(map(repr, strange), len(strange))
         + "\nGive both the same ids; or none, if the rows are in the same order: X.reset_index(drop=True)."
     )

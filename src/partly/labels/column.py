@@ -1,4 +1,4 @@
-"""Labels as a column of a torch data set: what a loss takes of an item, by its position."""
+"""Labels as a column of a torch data set: the ternary row of each item."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from partly.labels.matrix import Ternary
 
 
 class Column(Dataset[Tensor]):
-    """z [L] of each item, int8: +1 yes, -1 no, 0 unknown, as `partly.losses` take it. Sparse labels stay sparse."""
+    """z [L] of each item, int8: +1 yes, -1 no, 0 unknown, for `partly.losses`. Sparse labels stay sparse."""
 
     def __init__(self, rows: Callable[[list[int]], Ternary], count: int) -> None:
-        """rows: z [B, L] of some of the `count` items, which is `Labels.rows`."""
+        """Store the function that returns z [B, L] of some items (`Labels.rows`), and their number."""
         self.rows, self.count = rows, count
 
     def __len__(self) -> int:
@@ -27,5 +27,5 @@ class Column(Dataset[Tensor]):
         return self.__getitems__([item])[0]
 
     def __getitems__(self, items: Sequence[int]) -> list[Tensor]:
-        """Those of a batch at once, which is how torch's loaders ask where they can."""
+        """Return the rows of a batch at once, as torch's loaders request them."""
         return list(torch.from_numpy(self.rows(list(items)).copy()))

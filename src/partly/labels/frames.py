@@ -1,4 +1,4 @@
-"""Predictions as a table: a row per item, under its index, and a column per label."""
+"""Predictions as arrays or pandas tables, for `set_output`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ KINDS = ("default", "pandas")
 
 
 def check_output_kind(kind: Any) -> str:
-    """What `set_output` is asked for."""
+    """Return the kind of output; refuse an unknown one."""
     if kind not in KINDS:
         raise SettingError(f"set_output(transform={kind!r}): predictions are arrays, 'default', or tables, 'pandas'.")
     return str(kind)
 
 
 def to_output(values: Any, kind: str, names: Sequence[str], X: Any) -> Any:
-    """Values [N, L] of the items X as they are, or as a table."""
+    """Return values [N, L] as an array, or as a table with the index of X and a column per label."""
     if kind == "default":
         return values
     import pandas as pd

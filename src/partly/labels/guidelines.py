@@ -1,4 +1,4 @@
-"""Guidelines: what each label means, for people who answer questions about it and for models that read.
+"""Labelling guidelines, for annotators and language models.
 
 A TOML file has an entry per label, a sentence or a table:
 
@@ -20,13 +20,13 @@ from typing import Any
 
 from partly.errors import LabelError, did_you_mean, listing
 
-MAX_LETTERS = 4000  # of one label
+MAX_CHARACTERS = 4000  # per label
 KEYS = ("text", "yes", "no")
 
 
 @dataclass(frozen=True)
 class Guideline:
-    """What a label means: a text, and examples of what is a yes and what is a no."""
+    """Definition of a label: a text, and examples of yes and no."""
 
     text: str = ""
     yes: tuple[str, ...] = ()
@@ -51,17 +51,17 @@ def read_guidelines(path: str | Path, names: Collection[str]) -> dict[str, Guide
     path : str or Path
         A TOML file.
     names : collection of str
-        The labels that there are.
+        Names of all labels.
 
     Returns
     -------
     dict
-        From a label to its `Guideline`.
+        `Guideline` of each label in the file.
 
     Raises
     ------
     LabelError
-        Where the file cannot be read, names an unknown label, or says something else than texts.
+        If the file cannot be read, names an unknown label, or has values that are not text.
     """
     try:
         content = tomllib.loads(Path(path).read_text("utf-8"))
@@ -85,18 +85,20 @@ def _guideline(value: str | Mapping[str, Any]) -> Guideline:
 
 
 def _fault(value: Any) -> str:
-    """Say what is wrong with a value of the file; nothing where it can be used."""
+    """Describe what is wrong with a value of the file; '' if it is valid."""
     table = {"text": value} if isinstance(value, str) else value
     if not isinstance(table, dict):
         return "write a text in quotes, or a table with text, yes and no"
-    strange = [key for key in table if key not in KEYS]
-    if strange:
-        return f"has {strange[0]!r}; there is {', '.join(KEYS)}"
+    unknown = [key for key in table if key not in KEYS]
+    if unknown:
+        return f"has {unknown[0]!r}; there is {', '.join(KEYS)}"
     lists = [table.get("yes", []), table.get("no", [])]
-    if not all(isinstance(some, list) and all(isinstance(one, str) for one in some) for some in lists):
+    if not all(
+        isinstance(examples, list) and all(isinstance(example, str) for example in examples) for examples in lists
+    ):
         return 'yes and no are lists of texts: ["a fox", "a toy dog"]'
     if not isinstance(table.get("text", ""), str):
         return "text is a text in quotes"
-    if sum(map(len, [table.get("text", ""), *lists[0], *lists[1]])) > MAX_LETTERS:
-        return f"is longer than {MAX_LETTERS} letters"
+    if sum(map(len, [table.get("text", ""), *lists[0], *lists[1]])) > MAX_CHARACTERS:
+        return f"is longer than {MAX_CHARACTERS} letters"
     return ""

@@ -1,4 +1,4 @@
-"""Hierarchy: which label is part of which coarser one, and what follows from that."""
+"""Hierarchy of labels, and the entries that follow from it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,20 @@ EXAMPLE = "Give child -> parent, one parent each: Hierarchy({'cat': 'animal', 'd
 
 @dataclass(frozen=True, repr=False)
 class Hierarchy:
-    """A forest of labels, child -> parent, of any depth: Hierarchy({"cat": "animal", "dog": "animal"}).
+    """A forest of labels of any depth, child -> parent: Hierarchy({"cat": "animal", "dog": "animal"}).
 
-    A yes for a child means a yes for its parent, and a no for a parent a no for all its children. Labels need not
-    have a column for every name: a name that they lack takes part as one of which nothing is known. Labels that
-    are not in the hierarchy are left alone.
+    A yes for a child implies a yes for its parent, and a no for a parent a no for all its children. Labels need not
+    have a column for every name; missing ones count as unknown. Labels outside the hierarchy are not changed.
 
     Parameters
     ----------
     parents : {child: parent}
-        Cycles are refused.
+        Parent of each child.
+
+    Raises
+    ------
+    LabelError
+        If a name is not text, or there is a cycle.
 
     Examples
     --------
@@ -65,16 +69,16 @@ class Hierarchy:
     def __repr__(self) -> str:
         return f"Hierarchy({len(self.names)} labels: {len(self.roots)} roots, {len(self.leaves)} leaves)"
 
-    # ---------------------------------------------------------------- what is there
+    # ---------------------------------------------------------------- structure
 
     @cached_property
     def roots(self) -> Names:
-        """The names that have no parent, in order of appearance."""
+        """Names without a parent, in order of appearance."""
         return tuple(dict.fromkeys(p for p in self.parents.values() if p not in self.parents))
 
     @cached_property
     def children(self) -> Mapping[str, Names]:
-        """The children of each coarse name, that is, of each name that has some; every parent before its children."""
+        """Children of each name that has some; every parent comes before its children."""
         below: dict[str, list[str]] = {}
         for child, parent in self.parents.items():
             below.setdefault(parent, []).append(child)
@@ -90,11 +94,11 @@ class Hierarchy:
 
     @cached_property
     def leaves(self) -> Names:
-        """The fine names: those that have no children."""
+        """Names without children."""
         return tuple(name for name in self.names if name not in self.children)
 
     def lines(self, names: Names) -> list[tuple[int, int]]:
-        """(position of a name, position of one above it, however far), for all that are among `names`."""
+        """Return the positions (descendant, ancestor) of all pairs among `names`."""
         at = {name: i for i, name in enumerate(names)}
         pairs = []
         for name in filter(at.__contains__, self.parents):
@@ -105,22 +109,25 @@ class Hierarchy:
         return pairs
 
     def above(self, names: Names) -> tuple[int, ...]:
-        """For each of these labels the position of its parent, its own where it has none.
+        """Return the position of the parent of each label; its own position if it has none.
 
-        Refused where a label is here and its parent is not: then nothing would follow from it, for labels or scores.
+        Raises
+        ------
+        LabelError
+            If a parent is not among the labels, or no label has a parent.
         """
         self._columns(names)
         at = {name: j for j, name in enumerate(names)}
-        here = [(child, parent) for child, parent in self.parents.items() if child in at]
-        missing = [f"{child!r} -> {parent!r}" for child, parent in here if parent not in at]
+        pairs = [(child, parent) for child, parent in self.parents.items() if child in at]
+        missing = [f"{child!r} -> {parent!r}" for child, parent in pairs if parent not in at]
         if missing:
             raise LabelError(
-                f"{len(missing)} of {len(here)} labels have a parent in the hierarchy that is no label here"
+                f"{len(missing)} of {len(pairs)} labels have a parent in the hierarchy that is no label here"
                 + listing(missing, len(missing))
                 + "\nAdd a column for each parent (it may be unknown everywhere: what follows is filled in), or leave "
                 "these pairs out of the hierarchy."
             )
-        if self.parents and not here:
+        if self.parents and not pairs:
             raise LabelError(
                 f"The hierarchy says nothing about these {len(names)} labels: none of them has a parent in it "
                 f"({', '.join(f'{child!r} -> {parent!r}' for child, parent in list(self.parents.items())[:3])}, ...). "
@@ -128,40 +135,55 @@ class Hierarchy:
             )
         return tuple(at[self.parents[name]] if name in self.parents else j for j, name in enumerate(names))
 
-    # ---------------------------------------------------------------- what follows
+    # ---------------------------------------------------------------- inference
 
     def check(self, labels: Labels) -> None:
-        """Raise LabelError where a label is yes although one above it is no, with the shortest way up."""
-        have, where = self._columns(labels.names)
-        found: list[tuple[int, int]] = []
+        """Raise LabelError if a label is yes below a label that is no."""
+        present, columns = self._columns(labels.names)
+        contradictions: list[tuple[int, int]] = []
         for block in blocks(labels.shape):
-            w = self._wide(labels.rows(block), have, where)
-            nearest = w.copy()  # what the nearest known label says: the label itself, else one above it
+            w = self._wide(labels.rows(block), present, columns)
+            nearest = w.copy()  # value of the nearest known label: the label itself or an ancestor
             for child, parent in self._steps:
                 wrong = np.flatnonzero((w[child] == 1) & (nearest[parent] == -1))
-                found += [(block.start + int(item), child) for item in wrong]
+                contradictions += [(block.start + int(item), child) for item in wrong]
                 nearest[child] = np.where(w[child] == 0, nearest[parent], w[child])
-        if found:
-            found.sort()
+        if contradictions:
+            contradictions.sort()
             ids = labels.ids
-            lines = (f"item {ids[i]!r}: {self._contradiction(labels, i, self.names[c])}" for i, c in found)
+            lines = (f"item {ids[i]!r}: {self._contradiction(labels, i, self.names[c])}" for i, c in contradictions)
             raise LabelError(
-                f"{len(found)} labels are yes below a label that is no; correct one of the two"
-                + listing(lines, len(found))
+                f"{len(contradictions)} labels are yes below a label that is no; correct one of the two"
+                + listing(lines, len(contradictions))
             )
 
     def deduce(self, labels: Labels, last_child: bool = False, items: npt.ArrayLike | None = None) -> Labels:
-        """All that follows: below a no everything is no, above a yes everything is yes. Contradictions raise.
+        """Add the entries that follow from the hierarchy: no below a no, yes above a yes. Known entries stay.
 
-        `last_child` takes it that a yes has a yes among its children: where all of them but one are known to be
-        no, that one is yes. What is known stays as it is. `items`: positions of those to look at, where nothing new is
-        known of the others; the work is by their number.
+        Parameters
+        ----------
+        labels : Labels
+            Known labels.
+        last_child : bool
+            Assume that a yes has a yes among its children: if all children but one are no, that one is yes.
+        items : array of positions, optional
+            Items with new entries; only these are updated.
+
+        Returns
+        -------
+        Labels
+            Labels with the added entries.
+
+        Raises
+        ------
+        LabelError
+            If labels contradict the hierarchy.
         """
         if items is not None:
-            some = np.unique(np.asarray(items, np.int64))
-            part = self.deduce(labels[some], last_child).rows(slice(None))
-            row, column = np.nonzero(part != labels.rows(some))
-            return labels.with_entries(some[row], column, part[row, column])
+            chosen = np.unique(np.asarray(items, np.int64))
+            part = self.deduce(labels[chosen], last_child).rows(slice(None))
+            row, column = np.nonzero(part != labels.rows(chosen))
+            return labels.with_entries(chosen[row], column, part[row, column])
         self.check(labels)
         have, where = self._columns(labels.names)
 
@@ -180,10 +202,15 @@ class Hierarchy:
         return labels.mapped(rule)
 
     def coarsen(self, labels: Labels) -> Labels:
-        """Labels over the coarse names only (the keys of `children`, in that order). Contradictions raise.
+        """Return labels over the coarse names (the keys of `children`, in that order).
 
-        A coarse label is what the labels themselves say of it; else yes if one of its children is yes, no if all are
-        known to be no, and unknown otherwise. A child without a column is unknown.
+        A coarse label keeps its known value; otherwise it is yes if one of its children is yes, no if all are no, and
+        unknown if not. A child without a column is unknown.
+
+        Raises
+        ------
+        LabelError
+            If labels contradict the hierarchy.
         """
         self.check(labels)
         have, where = self._columns(labels.names)
@@ -202,17 +229,17 @@ class Hierarchy:
 
     @cached_property
     def _families(self) -> list[tuple[int, list[int]]]:
-        """(parent, its children), from the top down."""
+        """Positions (parent, its children), from the top down."""
         at = {name: i for i, name in enumerate(self.names)}
         return [(at[name], [at[child] for child in children]) for name, children in self.children.items()]
 
     @cached_property
     def _steps(self) -> list[tuple[int, int]]:
-        """(child, parent), from the top down."""
+        """Positions (child, parent), from the top down."""
         return [(child, parent) for parent, children in self._families for child in children]
 
     def _columns(self, labels: Names) -> tuple[list[int], list[int]]:
-        """The names that the labels have: their positions in `names`, their columns in the labels."""
+        """Return positions in `names` and columns in the labels of the names that both have."""
         column = {name: j for j, name in enumerate(labels)}
         folded = {fold(name): name for name in labels}
         near = [(n, folded[fold(n)]) for n in self.names if n not in column and fold(n) in folded]
@@ -230,7 +257,7 @@ class Hierarchy:
         return have, [column[self.names[i]] for i in have]
 
     def _wide(self, z: Ternary, have: list[int], where: list[int]) -> Ternary:
-        """z [B, L] under the names of the hierarchy, unknown where it has no column: [names, B]."""
+        """Return z [B, L] as [names, B], unknown for names without a column."""
         w = np.zeros((len(self.names), len(z)), np.int8)
         w[have] = z.T[where]
         return w
@@ -242,28 +269,28 @@ class Hierarchy:
             w[children] = np.where(alone & (below == 0), 1, below)
 
     def _contradiction(self, labels: Labels, item: int, name: str) -> str:
-        said = dict(zip(labels.names, labels.rows([item])[0], strict=True))
-        way = [name]
-        while said.get(way[-1], 0) != -1:
-            way.append(self.parents[way[-1]])
-        return f"{name!r} is yes and {way[-1]!r} is no ({' -> '.join(way)})"
+        values = dict(zip(labels.names, labels.rows([item])[0], strict=True))
+        path = [name]
+        while values.get(path[-1], 0) != -1:
+            path.append(self.parents[path[-1]])
+        return f"{name!r} is yes and {path[-1]!r} is no ({' -> '.join(path)})"
 
 
-def as_hierarchy(given: Any) -> Hierarchy:
-    """A hierarchy, or the mapping child -> parent that makes one."""
-    return given if isinstance(given, Hierarchy) else Hierarchy(given)
+def as_hierarchy(value: Any) -> Hierarchy:
+    """Return a hierarchy, built from a mapping child -> parent if necessary."""
+    return value if isinstance(value, Hierarchy) else Hierarchy(value)
 
 
 def _cycles(parents: Mapping[str, str]) -> Iterator[str]:
-    """Each cycle once, as text: a -> b -> a."""
+    """Yield each cycle once, as text: a -> b -> a."""
     done: set[str] = set()
     for start in parents:
-        way: dict[str, None] = {}
+        path: dict[str, None] = {}
         name = start
-        while name in parents and name not in done and name not in way:
-            way[name] = None
+        while name in parents and name not in done and name not in path:
+            path[name] = None
             name = parents[name]
-        if name in way:
-            cycle = list(way)[list(way).index(name) :]
+        if name in path:
+            cycle = list(path)[list(path).index(name) :]
             yield " -> ".join([*cycle, name])
-        done |= way.keys()
+        done |= path.keys()

@@ -1,7 +1,7 @@
-"""Labels: an immutable matrix, items x labels, in which every entry is yes, no or unknown.
+"""Labels: an immutable matrix of items x labels whose entries are yes, no or unknown.
 
-Inside it is int8, +1 yes, -1 no, 0 unknown, dense or sparse (CSR). What the numbers of the caller mean is
-never guessed: the constructor says it.
+It is stored as int8, +1 yes, -1 no, 0 unknown, dense or sparse (CSR). The constructor defines the meaning of the
+caller's numbers; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -24,16 +24,15 @@ if TYPE_CHECKING:
     from partly.labels.column import Column
 
 Index = npt.ArrayLike | slice
-Words = Iterable[object]  # names or ids as the caller has them
+Words = Iterable[object]  # names or ids of the caller
 
 
 class Labels:
     """Three-valued labels of N items x L labels, with the items' ids and the labels' names.
 
-    Made by one of the constructors below, from a NumPy array (or lists, a masked array, a torch tensor), a SciPy
-    sparse matrix, a pandas or an Arrow table; never changed afterwards. Names and ids that nobody gives are
-    those of the table, or else positions. What a sparse matrix does not store is a 0 and means what 0 means to the
-    constructor: where that is unknown, the labels stay sparse; where it is no, all is known and they are dense.
+    Use one of the constructors, with a NumPy array (or lists, a masked array, a torch tensor), a SciPy sparse matrix,
+    or a pandas or Arrow table. Labels are immutable. Without `names` and `ids`, those of the table are used, or
+    positions. A sparse matrix stays sparse if 0 means unknown to the constructor.
 
     Examples
     --------
@@ -64,19 +63,19 @@ class Labels:
     def from_nan(
         cls, a: Any, *, names: Words | None = None, ids: Words | None = None, missing: Iterable[object] = ()
     ) -> Labels:
-        """1 yes, 0 no, NaN (or None, NA, null, masked) unknown.
+        """Build labels from 1 (yes), 0 (no) and NaN, None, NA, null or masked (unknown).
 
-        Texts are read as in files: "1", "yes", "y" and "true", "0", "no", "n" and "false", and "", "NA" and "?" for
-        unknown, in capitals too. Other texts are refused.
+        Texts are read as in files: "1", "yes", "y", "true"; "0", "no", "n", "false"; and "", "NA", "?" for unknown, in
+        any case. Other texts are refused.
 
         Parameters
         ----------
         a : array or table of [N, L]
             1, 0 or NaN.
         names : sequence, optional
-            Of the labels.
+            Names of the labels.
         ids : sequence, optional
-            Of the items.
+            Ids of the items.
         missing : sequence, optional
             Further values that mean unknown, such as [-1] or ["not checked"].
 
@@ -98,16 +97,16 @@ class Labels:
 
     @classmethod
     def from_ternary(cls, a: Any, *, names: Words | None = None, ids: Words | None = None) -> Labels:
-        """+1 yes, -1 no, 0 unknown.
+        """Build labels from +1 (yes), -1 (no) and 0 (unknown).
 
         Parameters
         ----------
         a : array or table of [N, L]
             +1, -1 or 0.
         names : sequence, optional
-            Of the labels.
+            Names of the labels.
         ids : sequence, optional
-            Of the items.
+            Ids of the items.
 
         Returns
         -------
@@ -125,16 +124,16 @@ class Labels:
 
     @classmethod
     def from_positives(cls, a: Any, *, names: Words | None = None, ids: Words | None = None) -> Labels:
-        """1 yes, 0 unknown.
+        """Build labels from 1 (yes) and 0 (unknown).
 
         Parameters
         ----------
         a : array or table of [N, L]
             1 or 0.
         names : sequence, optional
-            Of the labels.
+            Names of the labels.
         ids : sequence, optional
-            Of the items.
+            Ids of the items.
 
         Returns
         -------
@@ -152,16 +151,16 @@ class Labels:
 
     @classmethod
     def from_full(cls, a: Any, *, names: Words | None = None, ids: Words | None = None) -> Labels:
-        """1 yes, 0 no, nothing unknown.
+        """Build completely known labels from 1 (yes) and 0 (no).
 
         Parameters
         ----------
         a : array or table of [N, L]
             1 or 0.
         names : sequence, optional
-            Of the labels.
+            Names of the labels.
         ids : sequence, optional
-            Of the items.
+            Ids of the items.
 
         Returns
         -------
@@ -181,22 +180,22 @@ class Labels:
     def from_entries(
         cls, items: Words, labels: Words, values: Any, *, names: Words | None = None, ids: Words | None = None
     ) -> Labels:
-        """Long form: one (item, label, 1 or 0) each; what is not listed is unknown.
+        """Build labels from known entries (item, label, 1 or 0); all other entries are unknown.
 
-        Each of the three is a list, a NumPy array, or a column of pandas or Arrow. `names` and `ids` fix the order
-        and may hold labels and items of which nothing is known; without them the order is that of first
-        appearance. Saying the same twice is allowed, a contradiction not.
+        Each argument is a list, a NumPy array, or a column of pandas or Arrow. `names` and `ids` fix the order and may
+        include labels and items without entries; without them the order is that of first appearance. Repeated entries
+        are allowed, contradictions are refused.
 
         Parameters
         ----------
         items, labels : sequences
-            Of ids and of names, of the same length.
+            Ids and names, of the same length.
         values : sequence
             1 yes, 0 no.
         names : sequence, optional
-            Of the labels.
+            Names of the labels.
         ids : sequence, optional
-            Of the items.
+            Ids of the items.
 
         Returns
         -------
@@ -209,9 +208,11 @@ class Labels:
         >>> partly.Labels.from_entries(["a.jpg", "b.jpg"], ["cat", "dog"], [1, 0])
         Labels(2 items x 2 labels: 1 yes, 1 no, 50.0% unknown)
         """
-        for what, given in (("items", items), ("labels", labels)):
-            if not isinstance(given, Iterable) or isinstance(given, str | bytes):
-                raise LabelError(f"Labels.from_entries: {what} must be a list, one for each entry; got {given!r:.60}.")
+        for what, values_of in (("items", items), ("labels", labels)):
+            if not isinstance(values_of, Iterable) or isinstance(values_of, str | bytes):
+                raise LabelError(
+                    f"Labels.from_entries: {what} must be a list, one for each entry; got {values_of!r:.60}."
+                )
         item_ids, rows = encode_words(items, None if ids is None else check_ids(ids), "item")
         label_names, columns = encode_words(labels, None if names is None else check_names(names), "label")
         return cls.from_codes(rows, columns, values, label_names, item_ids)
@@ -226,29 +227,28 @@ class Labels:
         ids: Words | None = None,
         separator: str | None = None,
     ) -> Labels:
-        """Tags of each item: a list or a set of label names, or one text such as "cat;dog".
+        """Build labels from the tags of each item: a list or set of label names, or a text such as "cat;dog".
 
-        A tag means yes. What an item's tags do not name is unknown or no: you must say which. A row that is None, NaN
-        or blank means that nothing is known about the item, whatever `absent` says; an empty list means that somebody
-        looked and found nothing.
+        A tag means yes. You must choose whether other labels are unknown or no. A row that is None, NaN or blank means
+        that nothing is known about the item, whatever `absent` is; an empty list means that it has no tags.
 
         Parameters
         ----------
         rows : sequence, or a column of a table
             The tags of each item.
         absent : "unknown" or "no"
-            What a label is that an item's tags do not name.
+            Value of labels that the tags of an item do not name.
         names : sequence, optional
             All labels, in order. Without it, the labels are the tags, in the order of first appearance.
         ids : sequence, optional
-            Of the items; those of the index, where rows are a column of pandas.
+            Ids of the items; by default the index of a pandas column.
         separator : str, optional
-            What separates the tags of a text. Without it, the only one of ";", "|" and "," that occurs.
+            Separator of the tags in a text. By default the only one of ";", "|" and "," that occurs.
 
         Returns
         -------
         Labels
-            Yes where there is a tag.
+            Yes for every tag.
 
         Examples
         --------
@@ -265,17 +265,19 @@ class Labels:
                 "absent='unknown' (nobody may have looked) or absent='no' (the tags are complete)."
             )
         items, tags, unseen, count = tag_rows.read_tags(rows, separator, where)
-        words = check_names(dict.fromkeys(tags) if names is None else names)
-        columns = np.array(tag_rows.positions_of(tags, words, items, where), np.int64)
+        label_names = check_names(dict.fromkeys(tags) if names is None else names)
+        columns = np.array(tag_rows.positions_of(tags, label_names, items, where), np.int64)
         item_ids = parsing.index_of(rows) if ids is None else ids
         item_ids = None if item_ids is None else check_ids(item_ids, count)
-        said = cls.from_codes(np.array(items, np.int64), columns, np.ones(len(tags), np.int8), words, item_ids, count)
+        labels = cls.from_codes(
+            np.array(items, np.int64), columns, np.ones(len(tags), np.int8), label_names, item_ids, count
+        )
         if absent == "unknown":
-            return said
-        seen = np.setdiff1d(np.arange(count), unseen)
-        z = said.rows(slice(None)).copy()
-        z[seen] = np.where(z[seen] == 1, 1, -1)
-        return cls._of(z, words, said.given_ids)
+            return labels
+        tagged = np.setdiff1d(np.arange(count), unseen)
+        z = labels.rows(slice(None)).copy()
+        z[tagged] = np.where(z[tagged] == 1, 1, -1)
+        return cls._of(z, label_names, labels.given_ids)
 
     @classmethod
     def from_codes(
@@ -287,20 +289,20 @@ class Labels:
         ids: Words | None,
         items: int | None = None,
     ) -> Labels:
-        """Long form whose items and labels are already numbers; `items`: how many there are, without ids."""
+        """Build labels from entries whose items and labels are positions; `items`: their number, without ids."""
         names, ids = check_names(names), None if ids is None else check_ids(ids)
         shape = (int(items or 0) if ids is None else len(ids), len(names))
         return cls._of(parsing.read_entries(rows, columns, values, shape, names, ids), names, ids)
 
     @classmethod
     def _of(cls, z: Matrix, names: Names, ids: Names | None) -> Labels:
-        """Wrap a ternary matrix that nobody else holds, with names and ids that are already checked."""
+        """Wrap a ternary matrix that is not shared, with checked names and ids."""
         if ids is not None and all(text == str(i) for i, text in enumerate(ids)):
-            ids = None  # just the positions, and then equal to labels without ids
-        return cls._made(z, names, ids)
+            ids = None  # positions: equal to labels without ids
+        return cls._wrap(z, names, ids)
 
     @classmethod
-    def _made(cls, z: Matrix, names: Names, ids: Names | None) -> Labels:
+    def _wrap(cls, z: Matrix, names: Names, ids: Names | None) -> Labels:
         self = object.__new__(cls)
         object.__setattr__(self, "_z", freeze(z))
         object.__setattr__(self, "names", names)
@@ -311,10 +313,10 @@ class Labels:
         raise AttributeError(f"Labels are immutable; make new ones instead of setting {name!r}.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For copies, and for the workers of joblib."""
-        return Labels._made, (self._z, self.names, self._ids)
+        """Support copies and pickling."""
+        return Labels._wrap, (self._z, self.names, self._ids)
 
-    # ---------------------------------------------------------------- what is there
+    # ---------------------------------------------------------------- contents
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -322,12 +324,12 @@ class Labels:
 
     @property
     def ids(self) -> Names:
-        """The items' ids; their positions, as text, where none were given."""
+        """Ids of the items; their positions as text if none were given."""
         return self._ids if self._ids is not None else tuple(map(str, range(self.shape[0])))
 
     @property
     def given_ids(self) -> Names | None:
-        """The items' ids, or None where none were given."""
+        """Ids of the items; None if none were given."""
         return self._ids
 
     @property
@@ -347,15 +349,15 @@ class Labels:
         return self._z == -1
 
     def ternary(self) -> Matrix:
-        """The int8 matrix, read-only: an array, or a CSR array where the labels are sparse."""
+        """Return the read-only int8 matrix: an array, or a CSR array if the labels are sparse."""
         return sp.csr_array(self._z) if self.sparse else self._z  # its own CSR object, around the same memory
 
     def rows(self, index: Index) -> Ternary:
-        """Some items, dense: [len(index), L]."""
+        """Return some items as a dense array [len(index), L]."""
         return dense_rows(self._z, resolve_index(index, len(self)))
 
     def to_nan(self) -> npt.NDArray[np.float32]:
-        """1 yes, 0 no, NaN unknown; always dense."""
+        """Return a dense array: 1 yes, 0 no, NaN unknown."""
         z = self.rows(slice(None))
         return np.where(z == 0, np.float32("nan"), (z == 1).astype(np.float32))
 
@@ -382,19 +384,19 @@ class Labels:
         return pd.DataFrame(self.to_nan(), index=index, columns=list(self.names))
 
     def column(self) -> Column:
-        """For a torch data set: z [L] of each item as an int8 tensor, as `partly.losses` take it."""
+        """Return a torch data set of z [L], an int8 tensor per item, for `partly.losses`."""
         from partly.labels.column import Column
 
         return Column(self.rows, len(self))
 
     def entries(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int8]]:
-        """What is known, in reading order: row, column, 1 or 0."""
+        """Return the known entries in row order: rows, columns and values (1 yes, 0 no)."""
         row, column = self._z.nonzero()  # in reading order, because the indices of a CSR array are kept sorted
         data = self._z.data if self.sparse else self._z[row, column]
         return row.astype(np.int64, copy=False), column.astype(np.int64, copy=False), (data == 1).astype(np.int8)
 
     def counts(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Known yes and known no of each label: two arrays [L]."""
+        """Return the number of known yes and of known no of each label: two arrays [L]."""
         if self.sparse:
             known, yes = (np.bincount(part, minlength=self.shape[1]) for part in self._columns())
             return yes, known - yes
@@ -402,17 +404,17 @@ class Labels:
         return yes, no
 
     def _columns(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """Of sparse labels: the column of every known entry, and of every yes."""
+        """Return the columns of all known entries and of all yes of sparse labels."""
         return self._z.indices, self._z.indices[self._z.data == 1]
 
     def known_per_item(self) -> npt.NDArray[np.int64]:
-        """How many labels of each item are known: [N]."""
-        if self.sparse:  # what is stored is known
+        """Return the number of known labels of each item, [N]."""
+        if self.sparse:  # stored entries are known
             return np.asarray(np.diff(self._z.indptr), np.int64)
         return np.asarray(self.known.sum(axis=1, dtype=np.int64)).ravel()
 
     def summary(self) -> dict[str, Any]:
-        """How much is known, and where nothing is."""
+        """Return counts of known and unknown entries, and the labels without a known yes or no."""
         yes, no = self.counts()
         per_item = self.known_per_item()
         size = self.shape[0] * self.shape[1]
@@ -431,7 +433,7 @@ class Labels:
         }
 
     def digest(self) -> str:
-        """SHA-256 of what is known of which item and label; the same for dense and sparse."""
+        """Return the SHA-256 of entries, names and ids; the same for dense and sparse labels."""
         sha = hashlib.sha256(f"{self.shape}".encode())
         for text in (*self.names, *(self._ids or ())):
             sha.update(f"{len(text)}:{text}".encode(errors="surrogatepass"))
@@ -443,40 +445,40 @@ class Labels:
         return self.shape[0]
 
     def __getitem__(self, index: Index) -> Labels:
-        """Some items: a slice, positions or a boolean mask."""
+        """Return the labels of some items: a slice, positions or a boolean mask."""
         chosen = resolve_index(index, len(self))
         ids = None if self._ids is None else check_ids(self._ids[i] for i in np.arange(len(self))[chosen])
         return Labels._of(self._z[chosen].copy(), self.names, ids)
 
     def mapped(self, rule: Callable[[Ternary, slice], Ternary], names: Names | None = None) -> Labels:
-        """Labels of the same items by rule(z [B, L], rows) -> [B, len(names)], on block after block of them."""
+        """Apply rule(z [B, L], rows) -> [B, len(names)] to blocks of items."""
         names = self.names if names is None else names
-        return Labels._made(map_blocks(self._z, rule, len(names)), names, self._ids)
+        return Labels._wrap(map_blocks(self._z, rule, len(names)), names, self._ids)
 
     def with_ids(self, ids: Words) -> Labels:
-        """The same labels under other ids."""
+        """Return the labels with other ids."""
         return Labels._of(self._z, self.names, check_ids(ids, len(self)))
 
     def id_at(self, item: int) -> str:
-        """The id of one item: that of a million others need not be made for it."""
+        """Return the id of one item without building all ids."""
         return str(item) if self._ids is None else self._ids[item]
 
     def with_entries(self, rows: npt.ArrayLike, columns: npt.ArrayLike, z: npt.ArrayLike) -> Labels:
-        """These labels with some entries changed: z [K] (+1 yes, -1 no, 0 unknown) at rows and columns [K].
+        """Return labels with some entries changed: z [K] (+1 yes, -1 no, 0 unknown) at rows and columns [K].
 
-        The work is by the number of entries changed; of all that is known it takes one plain copy.
+        The cost is one copy plus work in proportion to the number of changed entries.
 
         Parameters
         ----------
         rows, columns : array of [K]
-            Positions.
+            Positions of the entries.
         z : array of [K]
             +1 yes, -1 no, 0 unknown.
 
         Returns
         -------
         Labels
-            New ones.
+            New labels; the original is unchanged.
 
         Examples
         --------
@@ -486,7 +488,7 @@ class Labels:
                [ 0,  1]], dtype=int8)
         """
         where = parsing.read_changes(rows, columns, z, self.shape)
-        return Labels._made(replace_entries(self._z, *where), self.names, self._ids)
+        return Labels._wrap(replace_entries(self._z, *where), self.names, self._ids)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Labels):
@@ -513,10 +515,9 @@ class Labels:
 
 
 def as_labels(y: Any, where: str = "y") -> Labels:
-    """The door of `fit` and of the metrics: Labels as they are, or an array in scikit-learn's own sense.
+    """Convert the argument of `fit` and of the metrics to Labels: Labels, or an array of 1 yes, 0 no and NaN unknown.
 
-    That is 1 yes, 0 no, and NaN unknown; of one dimension, it is one label. Anything else is refused, -1 and -100 above
-    all.
+    One dimension is one label. Anything else is refused, -1 and -100 in particular.
     """
     if isinstance(y, Labels):
         return y

@@ -1,4 +1,4 @@
-"""Names of labels and ids of items: texts that nobody can mix up."""
+"""Check names of labels and ids of items: unique, not blank, and easy to tell apart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Names = tuple[str, ...]
 
 
 def check_names(names: Iterable[object], count: int | None = None) -> Names:
-    """The names of labels (`count`, where that is fixed), as texts."""
+    """Return the names of labels as texts; refuse blank names and names that differ only in case or spaces."""
     result = _texts(names, count, "label", "name")
     folded = [fold(name) for name in result]
     first = {key: j for j, key in reversed(list(enumerate(folded)))}
@@ -30,7 +30,7 @@ def check_names(names: Iterable[object], count: int | None = None) -> Names:
 
 
 def check_ids(ids: Iterable[object], count: int | None = None) -> Names:
-    """The ids of items (`count`, where that is fixed), as texts."""
+    """Return the ids of items as texts; refuse blank and repeated ones."""
     result = _texts(ids, count, "item", "id")
     if len(set(result)) < len(result):
         twice = [repr(key) for key, n in Counter(result).items() if n > 1]
@@ -41,42 +41,42 @@ def check_ids(ids: Iterable[object], count: int | None = None) -> Names:
 
 
 def fold(name: str) -> str:
-    """What two names have in common that differ only in case, outer spaces or Unicode form."""
+    """Normalize case, outer spaces and Unicode form, to compare names."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).strip()
 
 
 def is_missing(value: object) -> bool:
-    """None, NaN, and what pandas calls missing (told by its type's name: pandas need not be there)."""
+    """Return whether a value is None, NaN or a missing value of pandas (by type name, without importing pandas)."""
     nan = isinstance(value, float | np.floating) and np.isnan(value)
     return value is None or bool(nan) or type(value).__name__ in ("NAType", "NaTType")
 
 
 def encode_words(words: Iterable[object], order: Names | None, what: str) -> tuple[Names, npt.NDArray[np.int64]]:
-    """The words' positions in `order`, or in the order of first appearance: (that order, [len(words)])."""
-    texts, codes = _encoded(words)
+    """Return `order`, or the distinct words by first appearance, and the position of each word in it."""
+    texts, codes = _encode(words)
     known = tuple(dict.fromkeys(text for text in texts if text is not None)) if order is None else order
     position = {text: i for i, text in enumerate(known)}
-    # The last place stands for "no word at all", because that is where code -1 points.
+    # The last place stands for a missing word, because code -1 points there.
     places = np.array([-2 if text is None else position.get(text, -1) for text in texts] + [-2], np.int64)
-    found = places[codes]
-    lost = np.flatnonzero(found == -2)
-    if len(lost):
-        entries = (f"entry {i}" for i in lost)
-        raise LabelError(f"Labels.from_entries: {len(lost)} entries have no {what}" + listing(entries, len(lost)))
-    lost = np.flatnonzero(found == -1)
-    if len(lost):
-        strange, first = np.unique(codes[lost], return_index=True)
-        near = {k: did_you_mean(str(texts[k]), known) if what == "label" else "" for k in strange[:5]}
-        lines = (f"entry {lost[i]}: {texts[k]!r}.{near[k]}" for k, i in zip(strange, first, strict=True))
+    positions = places[codes]
+    bad = np.flatnonzero(positions == -2)
+    if len(bad):
+        entries = (f"entry {i}" for i in bad)
+        raise LabelError(f"Labels.from_entries: {len(bad)} entries have no {what}" + listing(entries, len(bad)))
+    bad = np.flatnonzero(positions == -1)
+    if len(bad):
+        unknown, first = np.unique(codes[bad], return_index=True)
+        near = {k: did_you_mean(str(texts[k]), known) if what == "label" else "" for k in unknown[:5]}
+        lines = (f"entry {bad[i]}: {texts[k]!r}.{near[k]}" for k, i in zip(unknown, first, strict=True))
         raise LabelError(
-            f"Labels.from_entries: {len(strange)} {what}s, in {len(lost)} entries, are not among the {len(known)} given"
-            + listing(lines, len(strange))
+            f"Labels.from_entries: {len(unknown)} {what}s, in {len(bad)} entries, are not among the {len(known)} given"
+            + listing(lines, len(unknown))
         )
-    return known, found
+    return known, positions
 
 
-def _encoded(words: Any) -> tuple[list[str | None], npt.NDArray[np.int64]]:
-    """(the different texts in order of appearance, None for no text; the words' codes, -1 for no word)."""
+def _encode(words: Any) -> tuple[list[str | None], npt.NDArray[np.int64]]:
+    """Return the distinct texts by first appearance (None if missing), and the code of each word (-1 if missing)."""
     import pyarrow as pa
 
     arrow = isinstance(words, pa.Array | pa.ChunkedArray)
@@ -85,9 +85,9 @@ def _encoded(words: Any) -> tuple[list[str | None], npt.NDArray[np.int64]]:
     try:
         column = words if arrow else pa.array(words, None if typed else pa.string())
     except (pa.ArrowException, UnicodeError):  # not all of one type, or no valid Unicode: one by one
-        seen: dict[str | None, int] = {}
-        codes = np.array([seen.setdefault(_text(word), len(seen)) for word in words], np.int64)
-        return list(seen), codes
+        codes_of: dict[str | None, int] = {}
+        codes = np.array([codes_of.setdefault(_text(word), len(codes_of)) for word in words], np.int64)
+        return list(codes_of), codes
     column = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
     if pa.types.is_dictionary(column.type):  # decoded, because it may list words that do not occur
         column = column.cast(column.type.value_type)
@@ -97,7 +97,7 @@ def _encoded(words: Any) -> tuple[list[str | None], npt.NDArray[np.int64]]:
 
 
 def _texts(words: Iterable[object], count: int | None, what: str, word: str) -> Names:
-    """The words (name or id) of whats (labels or items), as texts."""
+    """Convert names or ids to texts; `what` and `word` describe them in messages."""
     if isinstance(words, str | bytes):
         raise LabelError(f"The {what} {word}s must be a list of them, not the one text {words!r}.")
     result = [_text(w) for w in words]
@@ -113,7 +113,7 @@ def _texts(words: Iterable[object], count: int | None, what: str, word: str) -> 
 
 
 def _text(word: object) -> str | None:
-    """A word as text; None where it is missing, blank or bytes that are no UTF-8."""
+    """Convert a word to text; None if it is missing, blank or not UTF-8."""
     if isinstance(word, bytes):
         try:
             word = word.decode()

@@ -1,7 +1,4 @@
-"""What Labels are made of is checked here: arrays, sparse matrices, tables and long lists, read exactly or refused.
-
-A refusal names the place, the value and the way out. Nothing is guessed.
-"""
+"""Parse arrays, sparse matrices, tables and lists of entries into ternary matrices; refuse anything ambiguous."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from partly.labels.matrix import Codes, Matrix, Ternary, gather_entries, scatter
 from partly.labels.names import Names, check_ids, check_names, is_missing
 from partly.labels.spellings import SPELLINGS, parse_spelling
 
-Meaning = Mapping[int, int]  # the caller's number -> +1 yes, -1 no, 0 unknown
+Encoding = Mapping[int, int]  # the caller's number -> +1 yes, -1 no, 0 unknown
 
 CONSTRUCTORS = (
     "Say what the numbers mean by the constructor: Labels.from_nan (1 yes, 0 no, NaN unknown), "
@@ -31,38 +28,42 @@ CONSTRUCTORS = (
 
 def read(
     a: Any,
-    meaning: Meaning,
+    encoding: Encoding,
     where: str,
     names: Iterable[object] | None,
     ids: Iterable[object] | None,
     missing: bool = False,
     spellings: Iterable[object] = (),
 ) -> tuple[Matrix, Names, Names | None]:
-    """The ternary matrix, names and ids of what the caller gave. `missing`: NaN, None and NA are unknown, and so are
-    the caller's own `spellings`."""
-    values, shape, own_names, own_ids = _opened(a, where)
+    """Return the ternary matrix, names and ids of the input.
+
+    missing : NaN, None, NA and the caller's `spellings` are unknown.
+    """
+    values, shape, input_names, input_ids = _open(a, where)
     if spellings:
-        values = _without(values, list(spellings), where)
-    names, ids = own_names if names is None else names, own_ids if ids is None else ids
+        values = _blank_spellings(values, list(spellings), where)
+    names, ids = input_names if names is None else names, input_ids if ids is None else ids
     names = check_names(range(shape[1]) if names is None else names, shape[1])
     ids = None if ids is None else check_ids(ids, shape[0])
-    z, wrong = _understood(values, shape, meaning, missing, where, names)
+    z, wrong = _parse_values(values, shape, encoding, missing, where, names)
     if len(wrong) == 0:
         return z, names, ids
     words = {1: "yes", -1: "no", 0: "unknown"}
-    takes = ", ".join(f"{number} {words[entry]}" for number, entry in meaning.items())
+    takes = ", ".join(f"{number} {words[entry]}" for number, entry in encoding.items())
     columns = isinstance(values, list)
-    found = [array(values[j], where)[i] if columns else values[i, j] for i, j in wrong]
-    places = (f"{_place(i, j, names, ids)}: {_shown(value)}" for (i, j), value in zip(wrong, found, strict=True))
+    wrong_values = [array(values[j], where)[i] if columns else values[i, j] for i, j in wrong]
+    places = (
+        f"{_place(i, j, names, ids)}: {_format_value(value)}" for (i, j), value in zip(wrong, wrong_values, strict=True)
+    )
     raise LabelError(
         f"{where} takes {takes}{', NaN unknown' if missing else ''}; {len(wrong)} entries are something else"
         + listing(places, len(wrong))
-        + f"\n{_telling(found) if missing else ''}{CONSTRUCTORS}"
+        + f"\n{_explain(wrong_values) if missing else ''}{CONSTRUCTORS}"
     )
 
 
 def one_label(y: Any) -> Any:
-    """What has one dimension, as a matrix with one column; anything else as it is."""
+    """Turn a vector into a matrix with one column; return anything else unchanged."""
     if hasattr(y, "to_frame"):
         return y.to_frame()
     if isinstance(y, list | tuple) and y and all(np.ndim(value) == 0 for value in y):
@@ -70,8 +71,8 @@ def one_label(y: Any) -> Any:
     return y.reshape(-1, 1) if getattr(y, "ndim", 2) == 1 and hasattr(y, "reshape") else y
 
 
-def _telling(wrong: list[Any]) -> str:
-    """What numbers that are all of one kind tell of where they come from, and the way out."""
+def _explain(wrong: list[Any]) -> str:
+    """Explain wrong values that are all of one kind, and suggest what to do."""
     if all(isinstance(value, str) for value in wrong):
         return f"Texts may be {SPELLINGS}. Others that mean unknown: Labels.from_nan(..., missing=[{wrong[0]!r}]). "
     plain = [float(value) if isinstance(value, int | float | np.number) else np.inf for value in wrong]
@@ -93,22 +94,22 @@ def _telling(wrong: list[Any]) -> str:
     return ""
 
 
-def _understood(
-    values: Any, shape: tuple[int, int], meaning: Meaning, missing: bool, where: str, names: Names
+def _parse_values(
+    values: Any, shape: tuple[int, int], encoding: Encoding, missing: bool, where: str, names: Names
 ) -> tuple[Matrix, npt.NDArray[Any]]:
-    """(ternary matrix, places [K, 2] of the values that mean nothing)."""
+    """Return the ternary matrix, and the places [K, 2] of invalid values."""
     if isinstance(values, sp.csr_array):
-        data, bad = ternary(values.data, meaning, missing)
+        data, bad = ternary(values.data, encoding, missing)
         at = np.flatnonzero(bad)
         rows = np.searchsorted(values.indptr, at, side="right") - 1
-        return scatter(values, data, meaning[0]), np.column_stack([rows, values.indices[at]])
+        return scatter(values, data, encoding[0]), np.column_stack([rows, values.indices[at]])
     if not isinstance(values, list):
-        z, bad = ternary(values, meaning, missing)
+        z, bad = ternary(values, encoding, missing)
         return z, np.argwhere(bad)
     z = np.empty(shape, np.int8)
     wrong = [np.empty((0, 2), np.int64)]
     for j, column in enumerate(values):
-        z[:, j], bad = ternary(array(column, f"{where}, label {names[j]!r}"), meaning, missing)
+        z[:, j], bad = ternary(array(column, f"{where}, label {names[j]!r}"), encoding, missing)
         rows = np.flatnonzero(bad)
         wrong.append(np.column_stack([rows, np.full_like(rows, j)]))
     return z, np.concatenate(wrong)
@@ -122,7 +123,7 @@ def read_entries(
     names: Names,
     ids: Names | None,
 ) -> Matrix:
-    """The ternary matrix of long form, 1 yes and 0 no; dense where that is small or takes no more memory."""
+    """Return the ternary matrix of entries, 1 yes and 0 no; dense if that is small or takes no more memory."""
     if not isinstance(values, Iterable) or isinstance(values, str | bytes):
         raise LabelError(
             f"Labels.from_entries: values must be a list with 1 (yes) or 0 (no) for each entry; got {values!r:.60}. "
@@ -137,25 +138,25 @@ def read_entries(
     z, bad = ternary(values, {1: 1, 0: -1}, missing=False)
     wrong = np.flatnonzero(bad)
     if len(wrong):
-        places = (f"entry {k} ({_place(rows[k], columns[k], names, ids)}): {_shown(values[k])}" for k in wrong)
+        places = (f"entry {k} ({_place(rows[k], columns[k], names, ids)}): {_format_value(values[k])}" for k in wrong)
         raise LabelError(
             f"Labels.from_entries: {len(wrong)} values are neither 1 (yes) nor 0 (no)"
             + listing(places, len(wrong))
             + "\nLeave out the entries that nobody checked: what is not listed is unknown."
         )
-    said, clash = gather_entries(z, rows, columns, shape)
+    matrix, clash = gather_entries(z, rows, columns, shape)
     if len(clash[0]):
         raise LabelError(
             f"Labels.from_entries: {len(clash[0])} entries are said to be both yes and no"
             + listing(map(_place, *clash, repeat(names), repeat(ids)), len(clash[0]))
         )
-    return said
+    return matrix
 
 
 def read_changes(
     rows: npt.ArrayLike, columns: npt.ArrayLike, z: npt.ArrayLike, shape: tuple[int, int]
 ) -> tuple[Codes, Codes, Ternary]:
-    """Entries to change, each once: rows, columns and what they are from now on, [K] each."""
+    """Return rows, columns and new values [K] of the entries to change, each once."""
     where = [np.atleast_1d(np.asarray(part)) for part in (rows, columns, z)]
     if (
         len({part.shape for part in where}) > 1
@@ -167,12 +168,12 @@ def read_changes(
             + ", ".join(f"{part.dtype} {list(part.shape)}" for part in where)
         )
     row, column, value = (part.astype(np.int64, copy=False) for part in where)
-    for what, part, least, end in (("row", row, 0, shape[0]), ("column", column, 0, shape[1]), ("z", value, -1, 2)):
-        wrong = np.flatnonzero((part < least) | (part >= end))
+    for what, part, minimum, end in (("row", row, 0, shape[0]), ("column", column, 0, shape[1]), ("z", value, -1, 2)):
+        wrong = np.flatnonzero((part < minimum) | (part >= end))
         if len(wrong):
             places = (f"entry {k}: {what} {part[k]}" for k in wrong)
             raise LabelError(
-                f"Labels.with_entries: {len(wrong)} of the {what}s are not from {least} to {end - 1}"
+                f"Labels.with_entries: {len(wrong)} of the {what}s are not from {minimum} to {end - 1}"
                 + listing(places, len(wrong))
             )
     flat, first = np.unique(row * shape[1] + column, return_index=True)
@@ -186,23 +187,23 @@ def read_changes(
     return row[first], column[first], value[first].astype(np.int8)
 
 
-def ternary(values: npt.NDArray[Any], meaning: Meaning, missing: bool) -> tuple[Ternary, npt.NDArray[np.bool_]]:
-    """(what the values mean, where they mean nothing), both of the shape of `values`."""
+def ternary(values: npt.NDArray[Any], encoding: Encoding, missing: bool) -> tuple[Ternary, npt.NDArray[np.bool_]]:
+    """Return the ternary values and a mask of invalid ones, both of the shape of `values`."""
     if values.dtype.kind == "O":
-        number_of: dict[int, float] = {entry: number for number, entry in meaning.items() if entry}
+        number_of: dict[int, float] = {entry: number for number, entry in encoding.items() if entry}
         number_of |= {0: np.nan} if missing else {}
         values = np.array([_number(value, number_of) for value in values.flat], float).reshape(values.shape)
     z = np.zeros(values.shape, np.int8)
     bad = ~np.isnan(values) if missing and values.dtype.kind == "f" else np.ones(values.shape, bool)
-    for number, entry in meaning.items():
-        here = values == number
-        z[here] = entry
-        bad &= ~here
+    for number, entry in encoding.items():
+        matches = values == number
+        z[matches] = entry
+        bad &= ~matches
     return z, bad
 
 
 def array(a: Any, where: str) -> npt.NDArray[Any]:
-    """A NumPy array of numbers (missing ones NaN), or of objects where there is something else among them."""
+    """Convert to a NumPy array of numbers with NaN for missing ones, or of objects if there are other values."""
     try:
         if isinstance(a, np.ma.MaskedArray):
             values = np.array(a.data, dtype=float if a.dtype.kind in "biuf" else object)
@@ -211,7 +212,7 @@ def array(a: Any, where: str) -> npt.NDArray[Any]:
             values = a.to_numpy(dtype=float, na_value=np.nan)  # pandas' nullable numbers
         elif hasattr(a, "to_numpy") and hasattr(a, "type"):  # Arrow
             a = a.cast("int8") if str(a.type) == "bool" else a
-            encoded = str(a.type).startswith("dictionary")  # whose nulls `to_numpy` turns into words
+            encoded = str(a.type).startswith("dictionary")  # `to_numpy` would turn its nulls into text
             values = np.array(a.to_pylist(), object) if encoded else a.to_numpy(zero_copy_only=False)
         else:
             values = np.asarray(a.detach().cpu() if hasattr(a, "detach") else a)
@@ -228,14 +229,14 @@ def _place(i: int, j: int, names: Names, ids: Names | None) -> str:
     return f"item {repr(ids[i]) if ids else i}, label {names[j]!r}"
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if is_missing(value):
         return "NaN (missing)"
     return repr(value.item() if isinstance(value, np.generic) else value).removesuffix(".0")[:60]
 
 
-def _opened(a: Any, where: str) -> tuple[Any, tuple[int, int], Iterable[object] | None, Iterable[object] | None]:
-    """(values, shape, names, ids). Values: an array, a CSR array, or a list with the columns of a table."""
+def _open(a: Any, where: str) -> tuple[Any, tuple[int, int], Iterable[object] | None, Iterable[object] | None]:
+    """Return values (an array, a CSR array, or a list of the columns of a table), shape, names and ids."""
     if sp.issparse(a):
         values: Any = _without_duplicates(a, where)
         return values, values.shape, None, None
@@ -256,7 +257,7 @@ def _opened(a: Any, where: str) -> tuple[Any, tuple[int, int], Iterable[object] 
 
 
 def index_of(table: Any) -> list[object] | None:
-    """The index of a table or column of pandas; None where there is none, or a plain range, which is no id."""
+    """Return the index of a pandas table or column; None if there is none or it is a plain range."""
     if not (hasattr(table, "iloc") and hasattr(table, "index")):
         return None
     index = table.index
@@ -265,7 +266,7 @@ def index_of(table: Any) -> list[object] | None:
 
 
 def _without_duplicates(a: Any, where: str) -> Any:
-    """A CSR array, one value per entry. SciPy would add up duplicates, and a yes and a no would be 'unknown'."""
+    """Return a CSR array; refuse duplicates, which SciPy would add up: a yes and a no would become unknown."""
     if a.ndim != 2 or a.dtype.kind not in "biuf":
         raise LabelError(
             f"{where}: labels must be a matrix of numbers, items x labels; "
@@ -284,12 +285,12 @@ def _without_duplicates(a: Any, where: str) -> Any:
     return values
 
 
-def _without(values: Any, spellings: list[object], where: str) -> Any:
-    """The same values, NaN where they are one of the caller's own spellings of unknown."""
-    words = {str(spelling).strip().lower() for spelling in spellings}
-    numbers_of = {float(word) for word in words if _is_number(word)}
+def _blank_spellings(values: Any, spellings: list[object], where: str) -> Any:
+    """Replace the caller's spellings of unknown by NaN."""
+    texts = {str(spelling).strip().lower() for spelling in spellings}
+    numbers_of = {float(word) for word in texts if _is_number(word)}
 
-    def cleared(part: Any) -> Any:
+    def blank(part: Any) -> Any:
         cells = array(part, where)
         if cells.dtype.kind != "O":
             return np.where(np.isin(cells, list(numbers_of)), np.nan, cells)
@@ -298,13 +299,13 @@ def _without(values: Any, spellings: list[object], where: str) -> Any:
         return cells
 
     def is_spelling(cell: Any) -> bool:
-        return str(cell).strip().lower() in words or (_is_number(cell) and float(cell) in numbers_of)
+        return str(cell).strip().lower() in texts or (_is_number(cell) and float(cell) in numbers_of)
 
     if isinstance(values, list):
-        return [cleared(column) for column in values]
+        return [blank(column) for column in values]
     if isinstance(values, sp.csr_array):
-        return sp.csr_array((cleared(values.data), values.indices, values.indptr), shape=values.shape)
-    return cleared(values)
+        return sp.csr_array((blank(values.data), values.indices, values.indptr), shape=values.shape)
+    return blank(values)
 
 
 def _is_number(cell: Any) -> bool:
@@ -316,15 +317,17 @@ def _is_number(cell: Any) -> bool:
 
 
 def _number(value: Any, number_of: Mapping[int, float]) -> float:
-    """An object as a number: NaN where it is missing, infinite where it means nothing in any constructor. Words such as
-    yes and NA become the number that means the same to the constructor."""
+    """Convert an object to a number: NaN if it is missing, infinity if it is invalid.
+
+    Words such as yes and NA become the number with the same meaning for the constructor.
+    """
     if is_missing(value):
         return np.nan
     if isinstance(value, str):
         word = value.strip()
         if word in ("1", "1.0", "0", "0.0", "-1", "-1.0"):
             return float(word)
-        meant = parse_spelling(word)
-        return np.inf if meant is None else float(number_of.get(meant, np.inf))
+        value_of_word = parse_spelling(word)
+        return np.inf if value_of_word is None else float(number_of.get(value_of_word, np.inf))
     real = isinstance(value, numbers.Real | np.bool_)
     return float(value) if real and -1 <= value <= 1 else np.inf

@@ -1,5 +1,4 @@
-"""Scores beside labels: what is checked at their door, the scores of each label's yes and no, and how well these are
-told apart."""
+"""Scores of labelled entries: validation, the scores of each label's yes and no, average precision and AUC."""
 
 from __future__ import annotations
 
@@ -18,16 +17,16 @@ from partly.labels.labels import Labels, as_labels
 from partly.labels.matrix import Matrix, Ternary, blocks
 
 Scores = npt.NDArray[Any]
-KnownScores = Any  # Scores [N, L], or, beside sparse labels, a CSR array of the scores of known entries in their places
+KnownScores = Any  # Scores [N, L], or for sparse labels a CSR array of the scores of known entries
 DIVERGED = "A network that diverged gives NaN: look at its loss and at its inputs."
 
-# -------------------------------------------------------------------- the door
+# -------------------------------------------------------------------- validation
 
 
 def check_scores(scores: Any, labels: Any, known_only: bool = False) -> tuple[KnownScores, Labels]:
     """Return scores as an array, and labels in the order of their rows and, where both have names, of their columns.
 
-    known_only: the caller looks at known entries alone, so blocks of rows and the result of `at_known` will do.
+    known_only : only known entries matter, so blocks of rows and the result of `gather_known` are accepted.
     """
     labels = match_by_id(as_labels(labels, "labels"), scores, "labels", has_index(labels))
     if has_index(scores) and hasattr(scores, "columns"):
@@ -47,7 +46,7 @@ def check_scores(scores: Any, labels: Any, known_only: bool = False) -> tuple[Kn
 
 
 def is_sparse(scores: KnownScores) -> bool:
-    """Whether these are the scores of known entries alone."""
+    """Return whether these are the scores of known entries only."""
     return bool(sp.issparse(scores))
 
 
@@ -84,18 +83,18 @@ def refuse_where(
 
 
 def _places(scores: KnownScores, bad: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Row and column of each score that is bad, [K, 2]; bad: of an array [N, L], of a CSR array of what it stores."""
+    """Return row and column [K, 2] of the bad scores; `bad` is a mask of the array, or of the stored values."""
     if not is_sparse(scores):
         return np.argwhere(bad)
     rows = np.repeat(np.arange(scores.shape[0]), np.diff(scores.indptr))
     return np.column_stack([rows[bad], scores.indices[bad]])
 
 
-# -------------------------------------------------------------------- some rows at a time
+# -------------------------------------------------------------------- blocks of rows
 
 
 def enumerate_rows(parts: Iterable[Any]) -> Iterator[tuple[slice, Any]]:
-    """Blocks of rows that come one after the other, each with the rows that they are."""
+    """Yield consecutive blocks with the rows that they cover."""
     start = 0
     for part in parts:
         yield slice(start, start + len(part)), part
@@ -103,11 +102,12 @@ def enumerate_rows(parts: Iterable[Any]) -> Iterator[tuple[slice, Any]]:
 
 
 def gather_known(parts: Iterable[tuple[slice | npt.NDArray[np.int64], Any]], labels: Labels) -> KnownScores:
-    """The scores that anybody will ask for, of blocks of rows [B, L] with the rows that they are, each of them once: of
-    sparse labels a CSR array of the scores of known entries, of others all of them. No more than a block is held of
-    the rest."""
+    """Collect scores from blocks (rows, scores [B, L]) that cover every row once.
+
+    For sparse labels only the scores of known entries are kept, as a CSR array.
+    """
     z, filled, every = labels.ternary(), 0, np.arange(len(labels))
-    kept: Any = np.empty(0, np.float32)
+    gathered: Any = np.empty(0, np.float32)
     for rows, part in parts:
         block, index = as_array(part), every[rows]
         if block.shape != (len(part), labels.shape[1]) or len(index) != len(block):
@@ -120,39 +120,39 @@ def gather_known(parts: Iterable[tuple[slice | npt.NDArray[np.int64], Any]], lab
             refuse_where(np.isnan, block, named, "NaN", DIVERGED)
         if not filled:
             exact = np.float32 if labels.sparse and block.dtype == np.float16 else block.dtype  # SciPy has no half
-            kept = np.empty(z.nnz if labels.sparse else labels.shape, exact)
+            gathered = np.empty(z.nnz if labels.sparse else labels.shape, exact)
         if labels.sparse:
             counts = z.indptr[index + 1] - z.indptr[index]
             row = np.repeat(np.arange(len(index)), counts)
             place = np.arange(len(row)) + np.repeat(z.indptr[index] - np.cumsum(counts) + counts, counts)
-            kept[place] = block[row, z.indices[place]]
+            gathered[place] = block[row, z.indices[place]]
         else:
-            kept[index] = block
+            gathered[index] = block
         filled += len(block)
     if filled != len(labels):
         raise DataError(f"There are scores of {filled} items and labels of {len(labels)}.")
     if not labels.sparse:
-        return kept if filled else np.empty(labels.shape, np.float32)
-    return sp.csr_array((kept, z.indices, z.indptr), shape=z.shape)
+        return gathered if filled else np.empty(labels.shape, np.float32)
+    return sp.csr_array((gathered, z.indices, z.indptr), shape=z.shape)
 
 
 # -------------------------------------------------------------------- one label at a time
 
 
 def iter_yes_no(scores: KnownScores, z: Matrix) -> Iterator[tuple[Scores, Scores]]:
-    """Label by label: the scores of its known yes, and those of its known no."""
+    """Yield for each label the scores of its known yes and of its known no."""
     pairs = _sparse_columns(scores, z) if sp.issparse(z) else _dense_columns(scores, z)
-    for s, said in pairs:
-        yield np.compress(said == 1, s), np.compress(said == -1, s)
+    for s, values in pairs:
+        yield np.compress(values == 1, s), np.compress(values == -1, s)
 
 
 def _dense_columns(scores: Scores, z: Ternary) -> Iterator[tuple[Scores, Ternary]]:
     for block in blocks(z.shape[::-1]):
-        yield from zip(*(_transposed(m[:, block]) for m in (scores, z)), strict=True)
+        yield from zip(*(_transpose(m[:, block]) for m in (scores, z)), strict=True)
 
 
-def _transposed(m: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Columns as rows of memory. By strips that fit a cache: NumPy copies the whole at half the speed."""
+def _transpose(m: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Copy the transposed matrix in strips that fit the cache, which is twice as fast as NumPy."""
     result = np.empty(m.shape[::-1], m.dtype)
     for start in range(0, len(m), 256):
         result[:, start : start + 256] = m[start : start + 256].T
@@ -160,20 +160,20 @@ def _transposed(m: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _sparse_columns(scores: KnownScores, z: Matrix) -> Iterator[tuple[Scores, Ternary]]:
-    z, kept = z.tocsc(), scores.tocsc().data if is_sparse(scores) else None  # both come in the same order
+    z, stored = z.tocsc(), scores.tocsc().data if is_sparse(scores) else None  # both come in the same order
     for j, (start, stop) in enumerate(pairwise(z.indptr)):
-        s = scores[z.indices[start:stop], j] if kept is None else kept[start:stop]
+        s = scores[z.indices[start:stop], j] if stored is None else stored[start:stop]
         yield s, z.data[start:stop]
 
 
 def iter_yes_rest(scores: Scores, labels: Labels) -> Iterator[tuple[Scores, Scores]]:
-    """Label by label: the scores of its known yes, and those of all other items, unknown or no."""
-    rows, columns, said = labels.entries()
-    rows, columns = rows[said == 1], columns[said == 1]
+    """Yield for each label the scores of its known yes and of all other items, unknown or no."""
+    rows, columns, values = labels.entries()
+    rows, columns = rows[values == 1], columns[values == 1]
     rows = rows[np.argsort(columns, kind="stable")]
     ends = np.cumsum(np.bincount(columns, minlength=labels.shape[1]))
     for block in blocks(labels.shape[::-1]):
-        for j, s in enumerate(_transposed(scores[:, block]), block.start):
+        for j, s in enumerate(_transpose(scores[:, block]), block.start):
             yes = np.zeros(len(s), bool)
             yes[rows[ends[j - 1] if j else 0 : ends[j]]] = True
             yield s[yes], s[~yes]
@@ -184,49 +184,54 @@ def average_precision_against_rest(
     yes: KnownScores,
     total: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]] = lambda n: n,
 ) -> npt.NDArray[np.float64]:
-    """AP of each label with all that is not known to be yes in the place of no, [L]: what `average_precision` says of
-    `against_rest`, for scores that need not be held at once. parts: blocks of their rows; yes: those of the known yes,
-    a CSR array; total: adds up counts, where others go through other rows.
+    """Return the AP of each label [L] with unknown entries counted as no, from blocks of scores.
 
-    Precision at a yes is the number of yes that score as high, over that of all items that do: so all that is kept is a
-    count for each yes."""
+    parts : blocks of rows of the scores.
+    yes : scores of the known yes, a CSR array.
+    total : adds up counts over processes that cover other rows.
+
+    Precision at a yes is the number of yes that score at least as high, over that of all such items, so only a count
+    for each yes is kept.
+    """
     columns = yes.tocsc()
     spans = [slice(start, stop) for start, stop in pairwise(columns.indptr)]
     known = [np.sort(columns.data[span]) for span in spans]
-    reached = np.zeros(columns.nnz + len(spans), np.int64)  # items by how many of a label's yes they reach
+    reached = np.zeros(columns.nnz + len(spans), np.int64)  # items by the number of yes whose score they reach
     counts = [reached[span.start + j : span.stop + j + 1] for j, span in enumerate(spans)]
     for part in parts:
-        for j, s in enumerate(_transposed(part)):
+        for j, s in enumerate(_transpose(part)):
             if len(known[j]):
                 counts[j] += np.bincount(np.searchsorted(known[j], s, side="right"), minlength=len(counts[j]))
     reached[:] = total(reached)
-    return np.array([_of_counts(s, count, len(yes.indptr) - 1) for s, count in zip(known, counts, strict=True)])
+    return np.array(
+        [_precision_from_counts(s, count, len(yes.indptr) - 1) for s, count in zip(known, counts, strict=True)]
+    )
 
 
-def _of_counts(yes: Scores, reached: npt.NDArray[np.int64], items: int) -> float:
-    """yes: sorted."""
+def _precision_from_counts(yes: Scores, reached: npt.NDArray[np.int64], items: int) -> float:
+    """Return the AP of one label from its sorted yes scores and the counts."""
     if len(yes) in (0, items):
         return math.nan
-    first = np.searchsorted(yes, yes)  # of equal scores, the first
+    first = np.searchsorted(yes, yes)  # first of equal scores
     claims = np.cumsum(reached[::-1])[::-1][first + 1]
     return float(np.mean((len(yes) - first) / claims))
 
 
 def average_precision(yes: Scores, no: Scores, ratio: float = 1.0) -> float:
-    """Average precision from the scores of yes and of no; ratio: how much a no counts, where a yes counts 1."""
+    """Return the average precision from the scores of yes and no; ratio: weight of a no relative to a yes."""
     if not len(yes) or not len(no):
         return math.nan
     dtype = np.result_type(yes.dtype, np.float32)  # half precision sorts slowly
     yes, no = (np.sort(part.astype(dtype, copy=False)) for part in (yes, no))
     hits = np.arange(len(yes), 0, -1)  # yes entries at or above each yes entry
-    if (yes[1:] == yes[:-1]).any():  # only then is it worth a search
+    if (yes[1:] == yes[:-1]).any():  # ties
         hits = len(yes) - np.searchsorted(yes, yes)
     false_alarms = len(no) - np.searchsorted(no, yes)
     return float(np.mean(hits / (hits + ratio * false_alarms)))
 
 
 def auc(yes: Scores, no: Scores) -> float:
-    """The share of pairs of a yes and a no in which the yes scores higher, of equal scores one half; NaN of no pair."""
+    """Return the share of (yes, no) pairs in which the yes scores higher, ties counted as half; NaN without pairs."""
     if not len(yes) or not len(no):
         return math.nan
     rest = np.sort(no.astype(np.result_type(no.dtype, np.float32), copy=False))
@@ -235,6 +240,6 @@ def auc(yes: Scores, no: Scores) -> float:
 
 
 def mean(values: npt.NDArray[np.float64]) -> float:
-    """Over what is defined, NaN of nothing. Exactly rounded, so that no order and no batching changes a bit."""
+    """Return the mean of the defined values, NaN if there are none; exactly rounded, so that order does not matter."""
     defined = values[~np.isnan(values)]
     return math.fsum(defined.tolist()) / len(defined) if len(defined) else math.nan

@@ -1,4 +1,4 @@
-"""Spellings of yes, no and unknown in text cells, for files and for tables in memory alike."""
+"""Spellings of yes, no and unknown in text cells, of files and of tables in memory."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ SPELLINGS = "1, yes, y or true; 0, no, n or false; or blank, NA or ? (unknown)"
 
 
 def parse_spelling(word: str, missing: Iterable[str] = ()) -> int | None:
-    """Return +1, -1 or 0 for a word, or None where it is ambiguous. `missing`: further spellings of unknown."""
+    """Return +1, -1 or 0 for a word; None if it is not recognized. `missing`: further spellings of unknown."""
     folded = word.strip().lower()
     return 0 if folded in {spelling.strip().lower() for spelling in missing} else WORDS.get(folded)

@@ -17,24 +17,26 @@ BRACKETED = re.compile(r"""\s*\[\s*(?:(?:'[^'\\]*'|"[^"\\]*"|[0-9]+)\s*(?:,\s*|(
 QUOTED = re.compile(r"""'([^'\\]*)'|"([^"\\]*)"|([0-9]+)""")
 
 
-def separator_of(texts: Iterable[str], given: str | None, where: str) -> str | None:
+def separator_of(texts: Iterable[str], chosen: str | None, where: str) -> str | None:
     """Return the separator of these texts: the given one, or the only one of `SEPARATORS` that occurs in them."""
-    if given is not None:
-        if given == "":
+    if chosen is not None:
+        if chosen == "":
             raise LabelError(f"{where}: the separator of tags cannot be empty.")
-        return given
-    found = dict[str, str]()
+        return chosen
+    examples_of = dict[str, str]()
     for text in texts:
         if not _is_list(text):
-            found |= {letter: text for letter in SEPARATORS if letter in text and letter not in found}
-    if len(found) > 1:
-        examples = (f"{letter!r} in {text!r:.60}" for letter, text in found.items())
+            examples_of |= {
+                separator: text for separator in SEPARATORS if separator in text and separator not in examples_of
+            }
+    if len(examples_of) > 1:
+        examples = (f"{separator!r} in {text!r:.60}" for separator, text in examples_of.items())
         raise LabelError(
             f"{where}: several characters may separate the tags"
-            + listing(examples, len(found))
+            + listing(examples, len(examples_of))
             + "\nSay which one does: separator=';' (on the command line: --tag-separator ';')."
         )
-    return next(iter(found), None)
+    return next(iter(examples_of), None)
 
 
 def split_text(text: str, separator: str | None) -> list[str]:
@@ -42,9 +44,9 @@ def split_text(text: str, separator: str | None) -> list[str]:
     if _is_list(text):
         if not BRACKETED.fullmatch(text):
             raise ValueError("a list in brackets needs quotes around every tag and commas between them")
-        return [next(part for part in found if part) for found in QUOTED.findall(text) if any(found)]
-    parts = [text] if separator is None else text.split(separator)
-    return [part.strip() for part in parts if part.strip()]
+        return [next(part for part in groups if part) for groups in QUOTED.findall(text) if any(groups)]
+    tags = [text] if separator is None else text.split(separator)
+    return [part.strip() for part in tags if part.strip()]
 
 
 def _is_list(text: str) -> bool:
@@ -52,7 +54,7 @@ def _is_list(text: str) -> bool:
 
 
 def read_tags(rows: Iterable[Any], separator: str | None, where: str) -> tuple[list[int], list[str], list[int], int]:
-    """Return (item of each tag, each tag, items of which nothing is known, number of items)."""
+    """Return the item of each tag, the tags, the items without information, and the number of items."""
     cells = list(_rows(rows, where))
     texts = (cell for cell in cells if isinstance(cell, str))
     separator = separator_of(texts, separator, where)
@@ -62,12 +64,12 @@ def read_tags(rows: Iterable[Any], separator: str | None, where: str) -> tuple[l
             unseen.append(i)
             continue
         try:
-            found = split_text(cell, separator) if isinstance(cell, str) else _listed(cell)
+            cell_tags = split_text(cell, separator) if isinstance(cell, str) else _tags_in(cell)
         except ValueError as error:
             wrong.append(f"item {i}: {cell!r:.60} ({error})")
             continue
-        items += [i] * len(found)
-        tags += found
+        items += [i] * len(cell_tags)
+        tags += cell_tags
     if wrong:
         raise LabelError(
             f"{where}: rows that are no tags: {len(wrong)}"
@@ -79,7 +81,7 @@ def read_tags(rows: Iterable[Any], separator: str | None, where: str) -> tuple[l
 
 
 def look_like_tags(rows: Any) -> bool:
-    """Return whether rows are lists or sets of names, or texts that are no spelling of yes, no or unknown."""
+    """Return whether rows are lists or sets of names, or texts other than spellings of yes, no and unknown."""
     if isinstance(rows, np.ndarray) and rows.dtype.kind not in "OUT":
         return False
     cells = list(rows[:1000]) if isinstance(rows, Sequence | np.ndarray) else []
@@ -114,26 +116,26 @@ def _is_nothing(cell: Any) -> bool:
     return not cell.strip() if isinstance(cell, str) else is_missing(cell)
 
 
-def _listed(cell: Any) -> list[str]:
-    """The names in a list or set; those of a set in order, since its own depends on the process."""
+def _tags_in(cell: Any) -> list[str]:
+    """Return the tags of a list or set; those of a set sorted, because its order depends on the process."""
     if isinstance(cell, dict | bytes) or not isinstance(cell, Iterable):
         raise ValueError("neither a list nor a text")
-    found = []
+    tags = []
     for tag in cell:
         name = tag.strip() if isinstance(tag, str) else str(tag) if isinstance(tag, int | np.integer) else ""
         if not name or isinstance(tag, bool | np.bool_):
             raise ValueError(f"{tag!r:.40} is no name of a label")
-        found.append(name)
-    return sorted(found) if isinstance(cell, set | frozenset) else found
+        tags.append(name)
+    return sorted(tags) if isinstance(cell, set | frozenset) else tags
 
 
 def positions_of(tags: Sequence[str], names: Sequence[str], items: Sequence[int], where: str) -> list[int]:
-    """Return where each tag stands among the names; those that are not there are refused."""
-    at = {name: j for j, name in enumerate(names)}
-    strange = [k for k, tag in enumerate(tags) if tag not in at]
-    if strange:
-        told = (f"item {items[k]}: {tags[k]!r}.{did_you_mean(tags[k], names)}" for k in strange)
+    """Return the position of each tag among the names; unknown tags are refused."""
+    position = {name: j for j, name in enumerate(names)}
+    unknown = [k for k, tag in enumerate(tags) if tag not in position]
+    if unknown:
+        places = (f"item {items[k]}: {tags[k]!r}.{did_you_mean(tags[k], names)}" for k in unknown)
         raise LabelError(
-            f"{where}: tags that are not among the {len(names)} names: {len(strange)}" + listing(told, len(strange))
+            f"{where}: tags that are not among the {len(names)} names: {len(unknown)}" + listing(places, len(unknown))
         )
-    return [at[tag] for tag in tags]
+    return [position[tag] for tag in tags]

@@ -1,4 +1,4 @@
-"""How much entries count, beside labels: what is checked at the door."""
+"""Validation of sample weights."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from partly.labels.labels import Labels
 Weights = npt.NDArray[np.float32]
 
 
-def check_weights(given: Any, labels: Labels) -> Weights | None:
-    """Weights of items [N, 1] or of entries [N, L], 0 or more, divided by the mean of those above 0: only their ratios
-    count, and 0 is as if it were not there. None where none are given."""
-    if given is None:
+def check_weights(sample_weight: Any, labels: Labels) -> Weights | None:
+    """Return weights of items [N, 1] or entries [N, L], scaled so that the positive ones have mean 1."""
+    if sample_weight is None:
         return None
     try:
-        array = np.asarray(align_table_columns(given, labels.names, "sample_weight"), np.float64)
+        array = np.asarray(align_table_columns(sample_weight, labels.names, "sample_weight"), np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"sample_weight: should be numbers ({error}).") from None
     count, width = labels.shape
     array = array[:, None] if array.ndim == 1 else array
     if array.shape not in {(count, 1), (count, width)}:
         raise DataError(
-            f"sample_weight has the shape {list(np.shape(given))}; it should have one number for each item, [{count}], "
-            f"or for each entry, [{count}, {width}]."
+            f"sample_weight has the shape {list(np.shape(sample_weight))}; it should have one number for each item, "
+            f"[{count}], or for each entry, [{count}, {width}]."
         )
     wrong = np.argwhere(~(np.isfinite(array) & (array >= 0)))
     if len(wrong):

@@ -58,7 +58,7 @@ class ExampleEntry:
 
     @property
     def wrong(self) -> bool:
-        """Whether the prediction contradicts the truth, or the observed label where the truth is unknown."""
+        """True if the prediction contradicts the truth, or the observed label where the truth is unknown."""
         return (self.truth or self.given) == -self.predicted
 
 
@@ -150,7 +150,7 @@ def _summarize(entries: list[ExampleEntry]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Preview:
-    """What a report shows of an item. evidence: the image, gray and dim where nothing supports the label."""
+    """Preview of an item. evidence: the image, gray and dim where nothing supports the label."""
 
     pixels: Pixels | None = None
     evidence: Pixels | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +31,11 @@ def view_model(
     privilege: labels that it saw and others do not; observe: sees all probabilities pass, block by block.
     """
     entries = EntrySums(labels)
-    blocks = entries.passing(enumerate_rows(fitted.predict_blocks(items)))
+    blocks = entries.passing(enumerate_rows(fitted.taught_by(ids=labels.given_ids).predict_blocks(items)))
     known = gather_known(observe(blocks), labels)
     thresholds = fitted.thresholds if fitted.has_thresholds else None
     notes = () if fitted.calibration is None else fitted.calibration.describe(fitted.names)
-    return view_run(
+    view = view_run(
         title, fitted.description, fitted.progress, fitted.reason, known, privilege, thresholds, notes, entries
     )
+    return view if fitted.teaching is None else replace(view, teacher=fitted.teaching.combination.weights())

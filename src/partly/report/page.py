@@ -21,7 +21,7 @@ from partly.errors import DataError, listing
 from partly.labels import Labels
 from partly.labels.scored import KnownScores
 from partly.model_choice.missingness import EntrySums
-from partly.report import operating_points, plots, reliability, summary
+from partly.report import operating_points, plots, reliability, summary, teacher_section
 from partly.report.examples import Examples, choose_examples, evenly_spaced, image_uri, is_tiny, make_previews
 from partly.report.layout import load_template
 from partly.report.summary import RunView, ScoredRun
@@ -106,6 +106,7 @@ def render(report: Report) -> str:
         panels=_draw_learning_curves(runs),
         calibration=_describe_calibration(report, runs),
         labels=_tabulate_labels(report.labels, runs, best),
+        teachers=teacher_section.build(report.labels, runs),
         extremes=EXTREME_LABELS if report.labels.shape[1] > MAX_LISTED_LABELS else 0,
         label_names=report.labels.names,
         has_own_thresholds=any(run.own for run in runs),

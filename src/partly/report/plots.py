@@ -113,6 +113,21 @@ def draw_scatter(
     return chart.to_drawing(tooltips)
 
 
+def draw_teacher_weights(
+    names: Sequence[str], known: npt.NDArray[Any], weights: npt.NDArray[Any], style: Style
+) -> Drawing:
+    """Weight of a teacher for each label over its number of known yes, [L] each."""
+    most = max(1, int(known.max()))
+    ticks = {0: "0"} | {10**k: f"{10**k:,}" for k in range(len(str(most)))}
+    x_axis = Axis(-0.1, 1.3 * most, ticks, "known yes", _linear_then_log)
+    chart = Chart(389, 230, x_axis, linear_axis(*padded_range([0.0, *weights.tolist()]), "weight of the teacher"))
+    fill = f'fill="{style.color}" fill-opacity=".65"'
+    chart.add_marks(known.tolist(), weights.tolist(), style.marker, fill, 4.5)
+    points = zip(names, known.tolist(), weights.tolist(), strict=True)
+    texts = ((yes, weight, f"{name}: weight {weight:.2f}, {yes:,} known yes") for name, yes, weight in points)
+    return chart.to_drawing(texts)
+
+
 def _linear_then_log(value: float) -> float:
     """Linear up to 1, then logarithmic."""
     return value if value <= 1 else 1 + math.log10(value)

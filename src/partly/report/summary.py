@@ -47,6 +47,7 @@ class RunView:
     thresholds: npt.NDArray[Any] | None = None  # [L], on probabilities; None: 0.5
     notes: tuple[str, ...] = ()  # on calibration and thresholds
     entries: EntrySums | None = None  # of the evaluation items, to test how entries are missing
+    teacher: dict[str, Any] | None = None  # weights of the model and its teachers, of `Combination.weights`
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,13 +163,13 @@ def summarize(runs: Sequence[ScoredRun], truth: Labels | None) -> list[Markup]:
 
 
 def trained_on_yes_only(view: RunView) -> bool:
-    """Whether a threshold of 0.5 means little: no known no in training, and no threshold was chosen."""
+    """Return True if a threshold of 0.5 means little: no known no in training, and no threshold was chosen."""
     known = view.description["data"].get("known") or {}
     return known.get("no") == 0 and view.thresholds is None
 
 
 def has_only_yes(truth: Labels) -> bool:
-    """Whether precision is undefined: no entry is known to be no, and some are unknown."""
+    """Return True if precision is undefined: no entry is known to be no, and some are unknown."""
     yes, no = truth.counts()
     return not no.any() and int(yes.sum()) < truth.shape[0] * truth.shape[1]
 

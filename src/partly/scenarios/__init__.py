@@ -1,12 +1,11 @@
-"""Scenarios: from the truth to labels that are only partly known, as pure functions of (truth, seed).
+"""Scenarios: pure functions of (truth, seed) that simulate partly known labels.
 
-`truth` is `Labels`, or an array of 1 yes, 0 no, NaN unknown. What it does not know stays unknown, names and ids
-stay, and what is sparse stays sparse.
+`truth` is `Labels`, or an array of 1 yes, 0 no, NaN unknown. Unknown entries stay unknown, names and ids are kept, and
+sparse labels stay sparse.
 
-Every entry has a number in [0, 1) that depends on the scenario, the seed, its row and its column, and on nothing
-else; so has every item, where whole items are chosen. The smallest numbers are chosen. So the first items
-get the same labels however many more there are (unless a count over all items is asked for), and what is
-known at one share is known at every larger one.
+Every entry, or every item where whole items are chosen, gets a random number that depends only on the scenario, the
+seed and its position, and the smallest numbers are kept. So the first items get the same labels however many follow
+(unless the scenario counts over all items), and entries known at one share are known at every larger one.
 """
 
 from partly.scenarios.hiding import (

@@ -1,4 +1,4 @@
-"""Numbers that decide what a scenario keeps, and the checks of what a caller asks for."""
+"""Random numbers of scenarios, and checks of their settings."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Mask = npt.NDArray[np.bool_]
 NEVER = 2.0  # larger than any draw
 
 
-def drawn(scenario: str, seed: int, rows: slice, width: int) -> Draws:
-    """The numbers of some rows, [rows, width]; those of a row do not depend on which others are asked for."""
+def draw_rows(scenario: str, seed: int, rows: slice, width: int) -> Draws:
+    """Draw the numbers of some rows, [rows, width]; those of a row do not depend on the other rows."""
     bits = np.random.PCG64(seed_for(seed, scenario))
-    bits.advance(rows.start * width)  # a number takes one step of the generator
+    bits.advance(rows.start * width)  # one step of the generator per number
     return np.random.Generator(bits).random((rows.stop - rows.start, width))
 
 
-def smallest(among: Mask, draws: Draws) -> Mask:
-    """In each row the one entry of `among` with the smallest number: at most one, [B, L]."""
+def smallest_per_row(among: Mask, draws: Draws) -> Mask:
+    """Return a mask [B, L] of the entry of `among` with the smallest number in each row."""
     chosen = np.zeros_like(among)
     if among.size:
         best = np.where(among, draws, NEVER).argmin(axis=1, keepdims=True)
@@ -32,21 +32,21 @@ def smallest(among: Mask, draws: Draws) -> Mask:
     return chosen & among
 
 
-def chosen_items(scenario: str, seed: int, items: int, count: int) -> Mask:
-    """`count` of the items, [N]."""
+def choose_items(scenario: str, seed: int, items: int, count: int) -> Mask:
+    """Return a mask [N] of `count` random items."""
     chosen = np.zeros(items, bool)
-    chosen[np.argsort(drawn(scenario, seed, slice(0, items), 1)[:, 0], kind="stable")[:count]] = True
+    chosen[np.argsort(draw_rows(scenario, seed, slice(0, items), 1)[:, 0], kind="stable")[:count]] = True
     return chosen
 
 
-def checked_share(share: Any, scenario: str) -> float:
+def check_share(share: Any, scenario: str) -> float:
     number = isinstance(share, numbers.Real) and not isinstance(share, bool)
     if not number or not 0 <= share <= 1:
         raise SettingError(f"{scenario}: share must be a number from 0 to 1 (10 % is 0.1); got {share!r}.")
     return float(share)
 
 
-def checked_seed(seed: Any) -> int:
+def check_seed(seed: Any) -> int:
     if isinstance(seed, bool) or not isinstance(seed, numbers.Integral):
         raise SettingError(f"seed must be a whole number; got {seed!r}.")
     return int(seed)

@@ -19,12 +19,13 @@ from partly.errors import SettingError, did_you_mean
 if TYPE_CHECKING:
     from partly.teachers.contract import Teacher
     from partly.teachers.label_names import LabelNames
+    from partly.teachers.run import Run
     from partly.teachers.scores import Scores
 
-__all__ = ["LabelNames", "Scores", "Teacher", "as_teacher", "as_teachers", "discover", "from_identity"]
+__all__ = ["LabelNames", "Run", "Scores", "Teacher", "as_teacher", "as_teachers", "discover", "from_identity"]
 
 NAMES, NONE = "names", "none"
-CLASSES = {"LabelNames": "label_names", "Scores": "scores", "Teacher": "contract"}
+CLASSES = {"LabelNames": "label_names", "Run": "run", "Scores": "scores", "Teacher": "contract"}
 
 
 def __getattr__(name: str) -> Any:

@@ -100,6 +100,7 @@ class Combination:
     def weights(self) -> dict[str, Any]:
         """Return what the model and each teacher are worth: pooled and per label, in logits per standard deviation."""
         return {
+            "names": list(self.names),
             "used": [self.names[k] if k < len(self.names) else str(k) for k in self.used],
             "pooled": {"model": float(self.pooled[0]), "teachers": [float(x) for x in self._sums(self.pooled)]},
             "per_label": {"model": self.slopes[0].copy(), "teachers": self._sums(self.slopes)},
@@ -137,7 +138,8 @@ def fit(
     slopes = stacking.fit(entries, count, len(scores), seed)
     nothing_known = not labels.counts()[0].any() and only_yes
     if nothing_known:
-        slopes = replace(slopes, bias=np.full(count, math.log(EXPECTED_YES / max(count, 2 * EXPECTED_YES))))
+        slopes.slopes[0] = 0.0  # the model has learned nothing
+        slopes = replace(slopes, bias=np.zeros(count))
     made = Combination(
         slopes.slopes.astype(np.float32),
         slopes.bias.astype(np.float32),
@@ -152,8 +154,11 @@ def fit(
     if not slopes.teachers:
         return Fit(made, np.asarray(out_of_fold, np.float32))
     logits = _cross_fitted(made, out_of_fold, scores, entries, slopes, seed)
-    if nothing_known:
-        return Fit(replace(made, thresholds=np.full(count, 0.5, np.float32)), logits)
+    if nothing_known:  # as many are called yes as items usually have labels
+        share = min(0.5, EXPECTED_YES / count)
+        shift = np.float32(-np.quantile(logits, 1 - share))
+        made = replace(made, bias=made.bias + shift, thresholds=np.full(count, 0.5, np.float32))
+        return Fit(made, logits + shift)
     return _with_thresholds(made, logits, labels, weights, only_yes)
 
 

@@ -55,6 +55,12 @@ class Teacher:
         return scores
 
 
+def vocabulary(names: Sequence[str], ids: Sequence[str]) -> Labels:
+    """Return labels of these names of which nothing is known, for items with these ids."""
+    nothing = np.empty(0, np.int64)
+    return Labels.from_codes(nothing, nothing, nothing, tuple(names), ids)
+
+
 def names_of(labels: Vocabulary) -> Names:
     """Return the names of the labels."""
     return labels.names if isinstance(labels, Labels) else tuple(labels)

@@ -6,19 +6,21 @@ of an ImageNet classifier (ConSE, see `encoders`). Everything that the defaults 
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
 
 from partly.atomic_io import PathLike
 from partly.errors import DataError, SettingError, listing
-from partly.items import Items, source_items
+from partly.items import Items, Origin, source_items
 from partly.labels.hierarchy import Hierarchy, as_hierarchy
 from partly.networks import backbones
+from partly.networks.backbones import minilm
 from partly.networks.lazy_features import LazyFeatures, lazy_features, rebuild_body
 from partly.teachers.cache import cached_matrix
 from partly.teachers.contract import Block, Teacher, Vocabulary, names_of
@@ -39,14 +41,6 @@ class Features(Protocol):
     def origin(self) -> Any: ...
 
     def take(self, index: slice) -> torch.Tensor: ...
-
-
-class Route(NamedTuple):
-    """How items are scored: their features, the backbone that made them, and what makes scores of them."""
-
-    features: Features
-    backbone: str
-    kind: str  # "cosine", "conse" or "dual"
 
 
 class LabelNames(Teacher):
@@ -92,6 +86,7 @@ class LabelNames(Teacher):
         self.encoder, self.device = encoder, device
         self.prompts = _checked_prompts(prompts)
         self.hierarchy = None if hierarchy is None else as_hierarchy(hierarchy)
+        self._scorers: dict[tuple[Any, ...], torch.nn.Module] = {}
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -115,59 +110,56 @@ class LabelNames(Teacher):
 
     def score_blocks(self, items: Items, labels: Vocabulary) -> Iterator[Block]:
         names = names_of(labels)
-        route = self._route(items)
-        scorer = self.scorer(route, names)
-        families = _families(self.hierarchy, names)
+        features = self._features(items)
+        scorer = self.scorer_for(features.origin, names)
+        families = parent_pairs(self.hierarchy, names)
         for start in range(0, len(items), ITEMS_AT_A_TIME):
-            x = route.features.take(slice(start, start + ITEMS_AT_A_TIME))
+            x = features.take(slice(start, start + ITEMS_AT_A_TIME))
             with torch.inference_mode():
                 block: Block = scorer(x).numpy()
             for child, parent in families:
                 block[:, parent] = np.fmax(block[:, parent], block[:, child])
             yield block
 
-    def scorer(self, route: Route, names: Sequence[str]) -> torch.nn.Module:
-        """Return the module that makes scores of features."""
-        prompts = self.prompts or PROMPTS[route.kind]
-        phrases = phrasings(tuple(names), self.descriptions, prompts)
+    def scorer_for(self, origin: Origin, names: Sequence[str]) -> torch.nn.Module:
+        """Return the module that makes scores of features of this origin."""
+        key = (origin.backbone, origin.weights, tuple(names))
+        if key not in self._scorers:
+            self._scorers = {key: self._build_scorer(origin, names)}  # the last one: prediction asks again and again
+        return self._scorers[key]
+
+    def _build_scorer(self, origin: Origin, names: Sequence[str]) -> torch.nn.Module:
+        kind = self._kind_of(origin.backbone, origin.kind, origin.settings)
+        assert kind is not None
+        phrases = phrasings(tuple(names), self.descriptions, self.prompts or PROMPTS[kind])
         if not any(phrases):
             without = codes(names)
             raise DataError(
                 f"Label names say nothing: all {len(names)} are codes"
                 + listing(map(repr, without), len(without))
-                + "\n"
-                "Give the labels names of words, or describe them: LabelNames(descriptions={...}), --descriptions "
+                + "\nGive the labels names of words, or describe them: LabelNames(descriptions={...}), --descriptions "
                 "labels.toml."
             )
-        if route.kind == "conse":
-            match = LITE.fullmatch(route.backbone)
-            assert match is not None
+        match = LITE.fullmatch(origin.backbone)
+        if match is not None:
             return ConseScorer(int(match[1]), phrases, minilm_embed)
-        if route.kind == "cosine" and route.backbone in ("minilm", "tfidf-minilm"):
+        if origin.backbone in ("minilm", "tfidf-minilm"):
             return CosineScorer(phrases, minilm_embed, MINILM_WIDTH)
-        return CosineScorer(phrases, lambda texts: self._embed(route, texts))
+        return CosineScorer(phrases, lambda texts: _embed(origin, texts))
 
-    def _embed(self, route: Route, texts: Sequence[str]) -> torch.Tensor:
-        """Vectors of texts by the network that made the features."""
-        origin = route.features.origin
-        network: Any = list(rebuild_body(origin).children())[-1]
-        identity = f"{origin.backbone} {origin.weights}"
-        return torch.nn.functional.normalize(cached_embed(texts, identity, network.embed, network.width), dim=1)
+    def reads(self, origin: Origin) -> bool:
+        """Tell whether features of this origin can be scored as they are."""
+        return self._kind_of(origin.backbone, origin.kind, origin.settings) is not None
 
-    def _route(self, items: Items) -> Route:
+    def _features(self, items: Items) -> Features:
         """Choose how to score these items: by features that are there, or by an encoder's features of their source."""
         origin, source = items.origin, source_items(items)
-        if origin is not None:
-            kind = self._kind_of(origin.backbone, origin.kind, origin.settings)
-            if kind is not None:
-                return Route(cast(Features, items), origin.backbone, kind)
+        if origin is not None and self.reads(origin):
+            return cast(Features, items)
         if source.kind == "features":
             raise SettingError(_no_meaning(None if origin is None else origin.backbone))
         name = self._backbone(source)
-        made = lazy_features(source, name, {}, self.device)
-        kind = self._kind_of(name, source.kind, made.origin.settings)
-        assert kind is not None
-        return Route(_Cached(made), name, kind)
+        return _Cached(lazy_features(source, name, {}, self.device))
 
     def _kind_of(self, backbone: str, items: str, settings: Mapping[str, Any]) -> str | None:
         """Tell how features of a backbone are scored; None where they cannot be, or another encoder is asked for."""
@@ -217,7 +209,21 @@ class _Cached:
         return torch.from_numpy(np.array(self.matrix[index]))
 
 
-def _families(hierarchy: Hierarchy | None, names: Sequence[str]) -> list[tuple[int, int]]:
+def is_installed(backbone: str) -> bool:
+    """Tell whether the encoder that embeds names beside this backbone is installed."""
+    if backbone.startswith(DUAL):
+        return True
+    return all(importlib.util.find_spec(package) is not None for package in (minilm.PACKAGE, "transformers"))
+
+
+def _embed(origin: Origin, texts: Sequence[str]) -> torch.Tensor:
+    """Vectors of texts by the network that made features of this origin."""
+    network: Any = list(rebuild_body(origin).children())[-1]
+    identity = f"{origin.backbone} {origin.weights}"
+    return torch.nn.functional.normalize(cached_embed(texts, identity, network.embed, network.width), dim=1)
+
+
+def parent_pairs(hierarchy: Hierarchy | None, names: Sequence[str]) -> list[tuple[int, int]]:
     """(child, parent) as columns, children before their parents, of the pairs that are both among the names."""
     if hierarchy is None:
         return []

