@@ -84,7 +84,7 @@ PICTURES = as_items(np.zeros((4, 16, 16, 3), np.uint8))
         (("auto", "auto"), PICTURES, ("partial-bce", "mlp")),
         (("auto", "linear"), PICTURES, ("partial-bce", "linear")),
         (("bce", "auto"), ROWS, ("bce", "kernel")),  # solved
-        (("role", "auto"), ROWS, ("role", "mlp")),  # trained
+        (("role", "auto"), ROWS, ("role", "kernel")),  # trained from the solved baseline
         (("bce", "auto"), PICTURES, ("bce", "mlp")),
         (("role", "linear"), ROWS, ("role", "linear")),
         (("auto", "auto", "sgd"), ROWS, ("partial-bce", "mlp")),  # somebody asks for steps

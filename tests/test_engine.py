@@ -156,6 +156,8 @@ def test_a_run_folder_says_what_was_run_on_what(finished: Path) -> None:
     description = engine.read_description(finished)
     assert description["recipe"] == {
         "method": "partial-bce",
+        "start": "random",
+        "lr_factors": [1.0],
         "head": "linear",
         "epochs": 2,
         "batch_size": 8,

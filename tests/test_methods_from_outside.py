@@ -54,7 +54,9 @@ def partly(desk: Path, words: str, code: int = 0) -> str:
 
 
 TRAIN = "train features.csv --labels labels.csv --run run --method mine --head linear --epochs 2"
-COMPARE = "compare features.csv --labels labels.csv --scenarios uniform:0.5 --heads linear --seeds 2 --workers 1"
+COMPARE = (
+    "compare features.csv --labels labels.csv --scenarios uniform:0.5 --heads label-transformer --seeds 2 --workers 1"
+)
 COMPARE += " --methods mine,partial-bce"
 
 

@@ -25,7 +25,7 @@ class TwoNetworks(Method):
     def __init__(self, task: Task, predict: Predict) -> None:
         super().__init__(task)
         self.predict = predict
-        self.f, self.g = task.network("f"), task.network("g")
+        self.f, self.g = task.network("f", sample=1), task.network("g", sample=-1)
         # Optimizers are elementwise, so one for both networks equals two.
         self.optimiser = task.optimiser([*self.f.parameters(), *self.g.parameters()])
 

@@ -16,12 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from partly.errors import SettingError, within
 
 MODEL, TRAINING = "Model", "Training"  # headings in the help of the command line
 Precision = Literal["auto", "float32", "bfloat16"]
+Start = Literal["solved", "random"]
 Part = Any  # a torch module, or a function that makes one
 HierarchyLike = Any  # a `Hierarchy`, or a mapping from child to parent
 MAX_LR = 100.0  # a larger step ends in NaN
@@ -125,6 +126,13 @@ class TrainConfig:
         None, "Schedule of the learning rate: cosine (the default), step, plateau or constant."
     )
     schedule_settings: dict[str, Any] = option({}, "Setting of the schedule. Repeatable.")
+    start: Start | None = option(
+        None,
+        "Start of training by steps on features: solved (the plain baseline; the default) or random.",
+        'With "solved" the learning rate and the number of epochs are chosen on held-out entries. A method stays at '
+        "the baseline where no step improves it (docs/choosing.md).",
+        cli_type=str | None,
+    )
     accumulate: int = option(1, "Batches per optimizer step.")
     average: float | None = option(
         None,
@@ -194,6 +202,8 @@ class TrainConfig:
             object.__setattr__(self, name, int(value) if kind is Integral else float(value))
         if self.lr is not None:
             within(0, MAX_LR, lr=self.lr)
+        if self.start not in (None, *get_args(Start)):
+            raise SettingError(f"start = {self.start!r} must be one of {', '.join(get_args(Start))}.")
         if self.average is not None:
             if isinstance(self.average, bool) or not isinstance(self.average, Real) or not 0 <= self.average < 1:
                 raise SettingError(f"average = {self.average!r} must be a number from 0 to below 1, such as 0.999.")
@@ -231,6 +241,8 @@ class ResolvedConfig(TrainConfig):
     backbone: str | None = None
     augment: dict[str, float] | None = None
     schedule: str = "cosine"
+    start: Start = "random"
+    lr_factors: tuple[float, ...] = (1.0,)  # of lr: tried from a solved start
     hierarchy: dict[str, str] | None = None
     penalty: float | None = None  # of a solved head: weight_decay where it was given; None: cross-validated
 
@@ -238,13 +250,15 @@ class ResolvedConfig(TrainConfig):
         if not isinstance(self.head, str):
             raise SettingError(f"head = {self.head!r} must be a name.")
         super().__post_init__()
+        object.__setattr__(self, "lr_factors", tuple(map(float, self.lr_factors)))
         if self.penalty is not None:
             within(0, sys.float_info.max, penalty=self.penalty)
             object.__setattr__(self, "penalty", float(self.penalty))
 
     def to_json(self) -> dict[str, Any]:
         """Return what decides the run, as run.json stores it under `recipe`."""
-        return {key: getattr(self, name) for name, key in STORED_NAMES.items()}
+        values = {key: getattr(self, name) for name, key in STORED_NAMES.items()}
+        return values | {"lr_factors": list(self.lr_factors)}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
@@ -260,4 +274,4 @@ UNSTORED = tuple(f.name for f in dataclasses.fields(TrainConfig) if not f.metada
 # Field -> its key in run.json.
 STORED_NAMES = {
     f.name: f.metadata.get("stored_name", f.name) for f in dataclasses.fields(TrainConfig) if f.metadata["stored"]
-} | {"penalty": "penalty"}
+} | {"penalty": "penalty", "lr_factors": "lr_factors"}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from partly import methods
-from partly.config import ResolvedConfig
+from partly.config import ResolvedConfig, Start
 from partly.items import Items
 from partly.labels import Labels
 from partly.method import Task
@@ -14,13 +16,19 @@ PORTFOLIO = "auto"  # the method of this name, which stands for the plain one wh
 
 
 def choose(
-    method: str, head: str, items: Items, labels: Labels, optimizer: str = "adamw", backbone: str | None = None
+    method: str,
+    head: str,
+    items: Items,
+    labels: Labels,
+    optimizer: str = "adamw",
+    backbone: str | None = None,
+    start: Start = "solved",
 ) -> tuple[str, str, str]:
     """(method, head, reason), nothing left open.
 
     Features of which nothing else is asked are learned from by the portfolio `auto`. Where a head is asked for, or the
     items are pictures, or there are too many for the portfolio to be solved, "auto" is the plain method that fits what
-    is known. An open head is `kernel` where it is solved, else `mlp`.
+    is known. An open head is `kernel` where it is solved, or starts at a solved baseline, else `mlp`.
     """
     reason = "asked for"
     task = Task(items, labels.shape[1], ResolvedConfig(head="kernel", optimizer=optimizer, backbone=backbone))
@@ -32,7 +40,9 @@ def choose(
     elif method == PORTFOLIO:
         reason = "a portfolio, blended by what each part is worth on held-out entries"
     if head == "auto":
-        kernel = method == PORTFOLIO or (fits and methods.find(method).about.terms is not None)
+        solved = replace(task, config=replace(task.config, start=start))
+        found = methods.find(method)
+        kernel = method == PORTFOLIO or (fits and found.about.terms is not None) or found.starts_solved(solved)
         head = "kernel" if kernel else "mlp"
     return method, head, reason
 

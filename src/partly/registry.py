@@ -45,6 +45,8 @@ class About:
         Other names of the plug-in.
     in_papers : tuple of str
         Names under which papers print its results.
+    learns_from : {"", "no", "items"}
+        A method learns nothing without a known no, or without an item whose labels are all known.
     learns_from_unknown : bool
         A method learns from an item without any known entry, other than as an item without labels.
     terms : callable, optional
@@ -65,6 +67,7 @@ class About:
     search: Mapping[str, tuple[float, float] | list[Any]] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     in_papers: tuple[str, ...] = ()
+    learns_from: Literal["", "no", "items"] = ""
     learns_from_unknown: bool = False
     terms: Callable[..., Any] | None = None
     may_be_best: Callable[..., bool] | None = None

@@ -27,7 +27,7 @@ from partly.labels import Labels
 from partly.labels.hierarchy import Hierarchy
 from plans import fit_config
 
-RECIPE = {"epochs": 3, "batch_size": 32}
+RECIPE = {"epochs": 3, "batch_size": 32, "start": "random"}
 
 
 @pytest.fixture(scope="module")

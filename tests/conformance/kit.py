@@ -15,6 +15,7 @@ import inspect
 import signal
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -393,6 +394,43 @@ def _grown(method: Method, name: str) -> bool:
 def _only_to_predict(pool: Pool) -> Task:
     """The task of a model that was trained on these items, and is loaded."""
     return dataclasses.replace(make_task(pool), items=to_absent(pool.items), observed=None)
+
+
+# -------------------------------------------------------------------- the solved start
+
+
+def check_solved_start(info: MethodInfo) -> None:
+    """From a solved start: a method scores as the baseline until it learns, stays there at a rate of 0, and gives the
+    same bits twice, resumed and loaded."""
+    pool = make_pool()
+    task = make_task(pool, head="kernel", start="solved")
+    if not info.starts_solved(task):
+        raise DoesNotApply(f"{info.name} has no network that could start there")
+    with in_case(info, "from a solved start"):
+        whole = built(info, task)
+        start = whole.task.start
+        assert start is not None
+        x = x_of(pool.items)
+        still = built(
+            info, dataclasses.replace(whole.task, start=dataclasses.replace(start, contrast=start.no_contrast))
+        )
+        wanted = logits_of(start.baseline.method, x)
+        assert torch.allclose(logits_of(still, x), wanted, atol=1e-4), "untrained, it does not score as the baseline"
+        still.lr_factor = 0.0
+        training.train(still, pool, make_clock(pool))
+        assert torch.allclose(logits_of(still, x), wanted, atol=1e-4), "at a rate of 0 it leaves the baseline"
+        training.train(whole, pool, make_clock(pool))
+        with tempfile.TemporaryDirectory() as folder:
+            with suppress(Stopped):
+                training.train(built(info, task), pool, make_clock(pool), folder=Path(folder), callback=_stop_half_way)
+            again = built(info, task)
+            training.train(again, pool, make_clock(pool), folder=Path(folder))
+        loaded = built(info, dataclasses.replace(task, items=to_absent(pool.items), observed=None))
+        loaded.load_state(copied(whole.weights()))
+    differ = differing(whole.state(), again.state())
+    assert not differ, f"{info.name}: resuming from a solved start gives other bits in {differ}."
+    same = bits(logits_of(loaded, x)) == bits(logits_of(whole, x))
+    assert same, f"{info.name}: from a solved start, a rebuilt model with the same weights gives other logits."
 
 
 # -------------------------------------------------------------------- learning

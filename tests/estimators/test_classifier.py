@@ -676,10 +676,12 @@ def test_what_a_method_keeps_for_each_entry_is_counted_before_the_start() -> Non
     y[::2] = 1
     needed = {}
     for method in ("bce", "curriculum"):  # the latter keeps a byte per entry
-        plan = Classifier(method, head="linear", epochs=1, batch_size=4096).resolve(x, y)
+        plan = Classifier(method, head="linear", start="random", epochs=1, batch_size=4096).resolve(x, y)
         needed[method] = plan.memory.total(copies=1)
     assert needed["curriculum"] == 3 * 4096 * 64  # and two for its beliefs
     assert needed["bce"] > 4096 * 64  # solved: the features and every entry, for a while
+    started = Classifier("curriculum", head="linear", epochs=1).resolve(x, y).memory.total(copies=1)
+    assert started > needed["curriculum"] + 4 * 4096 * 64  # it holds out-of-fold scores of its solved start
 
 
 # -------------------------------------------------------------------- more items than scores can be held of

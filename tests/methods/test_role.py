@@ -17,7 +17,7 @@ from partly.clock import Clock
 from partly.engine import training
 from partly.items import Absent, Items, as_items, to_absent
 from partly.labels import Labels
-from partly.methods.role import Role, label_frequency
+from partly.methods.role import Role, label_frequency, out_of_fold
 from partly.pool import Batch, Pool
 from partly.solvers import folds
 from plans import task_of
@@ -83,7 +83,7 @@ def test_the_known_share_is_counted_among_the_highest_scores() -> None:
     while hits < wanted:
         hits += entries[seen][1]
         seen += 1
-    assert label_frequency(x, yes, 3) == pytest.approx(hits / seen, abs=0.005)
+    assert label_frequency(out_of_fold(x, yes, 3), yes) == pytest.approx(hits / seen, abs=0.005)
 
 
 def test_expected_yes_of_awkward_pools() -> None:

@@ -55,7 +55,7 @@ def test_a_model_brings_its_vectors_along_and_a_changed_file_is_another_run(
 
     model = fit(run_dir=tmp_path / "run")
     last = model.fitted_.method.network.head
-    assert (last.vectors if head else last.weight).tolist() == [[2, -1], [5, 6]]
+    assert (last.rest.vectors if head else last.weight).tolist() == [[2, -1], [5, 6]]
     words.write_text(WORDS.replace("hot 3", "hot 4"), encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"these differ:\n  files\..*words\.txt"):
         fit(run_dir=tmp_path / "run")
@@ -68,4 +68,4 @@ def test_ml_gcn_takes_vectors_of_minilm(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(module, "embed_names", lambda names: torch.ones(len(names), 384))
     model = Classifier("bce", head="ml-gcn", head_settings={"vectors": "minilm"}, epochs=1, progress=False)
     model.fit(np.eye(4), np.eye(4))
-    assert model.fitted_.method.network.head.vectors.tolist() == [[1] * 384] * 4
+    assert model.fitted_.method.network.head.rest.vectors.tolist() == [[1] * 384] * 4

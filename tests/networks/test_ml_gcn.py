@@ -130,12 +130,12 @@ def test_the_head_counts_the_training_labels_and_a_loaded_model_has_its_graph(tm
     z[rng.random(z.shape) < 0.3] = 0
     labels = Labels.from_ternary(z)
     model = Classifier("partial-bce", head="ml-gcn", epochs=5, progress=False).fit(x, labels)
-    head = model.fitted_.method.network.head
+    head = model.fitted_.method.network.head.rest
     assert torch.equal(head.graph, label_graph(labels))
     assert not torch.equal(head.graph, torch.eye(4))
     model.save(tmp_path / "model")
     again = Classifier.load(tmp_path / "model")
-    assert torch.equal(again.fitted_.method.network.head.graph, head.graph)
+    assert torch.equal(again.fitted_.method.network.head.rest.graph, head.graph)
     assert (again.predict_proba(x) == model.predict_proba(x)).all()
 
 

@@ -20,6 +20,7 @@ from partly.engine.fitted_model import FittedModel
 from partly.engine.folder import claim, describe, digest, run_identity
 from partly.engine.memory import check_memory
 from partly.engine.plan import Plan
+from partly.engine.step_search import Steps, choose_steps, prepared
 from partly.engine.training import StepCallback
 from partly.errors import SettingError
 from partly.method import Method
@@ -74,6 +75,10 @@ def fit(
     method = plan.build().to(device)
     _check_weights(plan, method)
     check_memory(plan, copies, method)
+    steps: Steps | None = None
+    if method.task.start is not None and start is None:
+        method, steps = choose_steps(plan, method)
+        method = method.to(device)
     group = _group_for(plan, method)
     description = describe(plan)
     if start is not None:
@@ -84,7 +89,8 @@ def fit(
     with atomic_io.locked(folder) if folder and group.first else nullcontext():
         if folder and group.first:
             claim(folder, description)
-        pool = Pool(items, labels, config.batch_size, device, group, plan.weights)
+        read = prepared(method.task, items) if group.count == 1 else items
+        pool = Pool(read, labels, config.batch_size, device, group, plan.weights)
         progress = training.train(
             method,
             pool,
@@ -95,6 +101,8 @@ def fit(
             callback=callback,
             keep_entries=keep_entries,
             keep_last=keep_last,
+            stop_after=None if steps is None else steps.epochs,
+            notes=None if steps is None else steps.notes(config.lr, plan.reason),
         )
         if folder and group.first:
             atomic_io.write_json(folder / "history.json", progress.history)

@@ -43,7 +43,7 @@ class Plan:
 
     def build(self) -> Method:
         """Return the untrained method."""
-        return build_method(self.config, self.items, self.labels.shape[1], self.labels)
+        return build_method(self.config, self.items, self.labels.shape[1], self.labels, weights=self.weights)
 
     def subset(self, rows: npt.NDArray[np.int64]) -> Plan:
         """Return the plan for some of the items, without a validation part."""

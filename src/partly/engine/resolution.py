@@ -8,21 +8,27 @@ from typing import Any
 
 from partly import defaults, methods, networks
 from partly.clock import Clock
-from partly.config import UNSTORED, ResolvedConfig, TrainConfig
+from partly.config import UNSTORED, ResolvedConfig, Start, TrainConfig
 from partly.data.label_vectors import read_label_vectors
 from partly.engine import presets
 from partly.errors import DataError, SettingError
 from partly.images.augmentation import NO_AUGMENTATION, Augmentation
 from partly.items import Items, SparseRows, encode_like, is_decoded, prepare_like, reorder_features, resize_like
 from partly.labels import Hierarchy, Labels
+from partly.labels.weights import Weights
 from partly.method import Method, Task
 from partly.networks import backbones
+from partly.networks.kernel import AXES
 from partly.networks.linear import LINEAR_HEADS
 from partly.networks.network import check_compiler, check_training_options
 from partly.optim import optimisers, schedules
 from partly.registry import Info
 
 MAX_DEFAULT_STEPS = 1 << 17  # of a run whose length is left open: 40 epochs of 200,000 items
+MIN_EPOCHS_FROM_SOLVED, MAX_EPOCHS_FROM_SOLVED, STEPS_FROM_SOLVED = 4, 8, 120
+LR_FACTORS = (0.04, 0.2, 1.0)  # the search begins in the middle
+NONZERO_FEATURES = 200  # of sparse items, about
+KNOWN_LABEL_HEADS = ("c-tran", "label-transformer")  # which take known labels when they predict
 FEATURE_OPTIONS = ("backbone", "backbone_settings", "augment")  # they say how features are computed
 
 
@@ -69,7 +75,7 @@ def resolve_config(config: TrainConfig, items: Items, labels: Labels) -> tuple[R
     }
     backbone = given.get("backbone")
     method, head, reason = defaults.choose(
-        given["method"], given["head"], items, labels, given.get("optimizer", "adamw"), backbone
+        given["method"], given["head"], items, labels, given.get("optimizer", "adamw"), backbone, _wanted_start(given)
     )
     if items.kind == "features" and backbone is not None:
         _check_backbone_of_features(method, backbone)
@@ -79,7 +85,7 @@ def resolve_config(config: TrainConfig, items: Items, labels: Labels) -> tuple[R
         given["augment"] = _augmentation(given.get("augment", True))
     unstored = {name: getattr(config, name) for name in UNSTORED}
     known = {"backbone": backbones.UNTRAINED[items.kind], **given, **unstored, "method": method, "head": head}
-    resolved = spell_out(ResolvedConfig(**known))
+    resolved = _with_start(spell_out(ResolvedConfig(**known)), given, items, labels.shape[1])
     pretrained = bool(resolved.backbone_settings.get("pretrained"))
     linear = head in LINEAR_HEADS and bool(labels.counts()[1].any())
     derived = default_numbers(items, labels.shape[1], resolved.optimizer, given.get("batch_size"), pretrained, linear)
@@ -91,8 +97,41 @@ def resolve_config(config: TrainConfig, items: Items, labels: Labels) -> tuple[R
         )
     derived |= {} if kind.default_epochs is None else {"epochs": kind.default_epochs}
     derived |= {"penalty": decay} if kind.solves else {}
+    if resolved.start == "solved":
+        derived |= numbers_from_solved(resolved, items, derived["batch_size"])
+    if "lr" in given:
+        derived.pop("lr_factors", None)
     resolved = replace(resolved, **{name: value for name, value in derived.items() if name not in given})
     return _limit_time(resolved), ", ".join(filter(None, (preset_note, reason)))
+
+
+def _wanted_start(given: Mapping[str, Any]) -> Start:
+    """Return the start that is asked for: the solved baseline, unless the caller or a preset of a paper says else.
+
+    Heads that are told known labels start from nothing: what they add is not seen on held-out items without labels.
+    """
+    told = "recipe" in given or given["head"] in KNOWN_LABEL_HEADS
+    start: Start = given.get("start", "random" if told else "solved")
+    return start
+
+
+def _with_start(config: ResolvedConfig, given: Mapping[str, Any], items: Items, labels: int) -> ResolvedConfig:
+    """Start at the solved baseline where that is possible; leave out warm-up phases, which only reach a baseline."""
+    solved, method = replace(config, start="solved"), methods.find(config.method)
+    if _wanted_start(given) == "random":
+        return replace(config, start="random")
+    task = make_task(solved, items, labels)
+    if not method.starts_solved(task):
+        if "start" in given and not method.is_solved(task):
+            raise SettingError(
+                f"start = 'solved': {config.method} with the head {config.head} cannot start at a solved baseline for "
+                "these items. It needs features that fit into memory, and a method that trains a network by steps. "
+                "Leave it out."
+            )
+        return replace(config, start="random")
+    if "warmup" in config.settings and "warmup" not in given.get("settings", {}):
+        solved = replace(solved, settings=config.settings | {"warmup": 0.0})
+    return solved
 
 
 def with_default_backbone(config: TrainConfig, items: Items) -> dict[str, Any]:
@@ -115,12 +154,13 @@ def make_task(
     labels: int,
     observed: Labels | None = None,
     names: tuple[str, ...] | None = None,
+    weights: Weights | None = None,
 ) -> Task:
     """Return what a method builds itself from. observed: the training labels, None to predict only; a hierarchy then
-    needs the names of the labels."""
+    needs the names of the labels. weights: of the training entries."""
     names = names if observed is None else observed.names
     parents = () if config.hierarchy is None or names is None else Hierarchy(config.hierarchy).above(names)
-    return Task(items, labels, config, observed, read_label_vectors, parents)
+    return Task(items, labels, config, observed, read_label_vectors, parent_index=parents, weights=weights)
 
 
 def build_method(
@@ -129,11 +169,13 @@ def build_method(
     labels: int,
     observed: Labels | None = None,
     names: tuple[str, ...] | None = None,
+    weights: Weights | None = None,
 ) -> Method:
     """Return the untrained method for such items; arguments as in `make_task`."""
     if config.compile and observed is not None:
         check_compiler()
-    return methods.find(config.method).build(make_task(config, items, labels, observed, names), config.settings)
+    task = make_task(config, items, labels, observed, names, weights)
+    return methods.find(config.method).build(task, config.settings)
 
 
 def prepare_images(config: ResolvedConfig, items: Items) -> Items:
@@ -188,6 +230,21 @@ def _limit_time(config: ResolvedConfig) -> ResolvedConfig:
     if config.settings["budget"] not in (None, budget):
         raise SettingError(f"budget = {budget!r}, but settings have {config.settings['budget']!r}. Give one of them.")
     return spell_out(replace(config, settings=config.settings | {"budget": budget}))
+
+
+def numbers_from_solved(config: ResolvedConfig, items: Items, batch_size: int) -> dict[str, Any]:
+    """Return epochs, the largest learning rate and its factors for training from a solved start.
+
+    Each step of an adaptive optimizer moves each weight by the rate, and so a logit of a linear read-out by about the
+    rate times the number of features. The constants were chosen leaving one data set out (benchmarks/methods.py).
+    """
+    steps = -(-len(items) // batch_size)
+    epochs = min(MAX_EPOCHS_FROM_SOLVED, max(MIN_EPOCHS_FROM_SOLVED, -(-STEPS_FROM_SOLVED // steps)))
+    lr = 1e-3
+    if config.head in (*LINEAR_HEADS, "kernel"):
+        inputs = min(items.shape[0], NONZERO_FEATURES) if isinstance(items, SparseRows) else items.shape[0]
+        lr = 1 / (inputs if config.head in LINEAR_HEADS else 2 * inputs + 3 * min(AXES, len(items)))
+    return {"epochs": epochs, "lr": lr, "lr_factors": LR_FACTORS}
 
 
 def default_numbers(

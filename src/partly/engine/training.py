@@ -103,6 +103,8 @@ def train(
     callback: StepCallback | None = None,
     keep_entries: bool = False,
     keep_last: bool = False,
+    stop_after: int | None = None,
+    notes: dict[str, Any] | None = None,
 ) -> Progress:
     """Train to the end of the clock's epochs; leave the best epoch's weights (or the last's) in the method.
 
@@ -116,12 +118,16 @@ def train(
     group = pool.group
     home = None if folder is None else FolderGuard.of(folder)
     progress = Progress() if home is None else _resume(home.folder, method, clock, group)
+    progress.notes |= notes or {}
     method.notes, clock.scores = progress.notes, progress.scores
     started = time.monotonic() - progress.seconds
     saved = time.monotonic()
     with _stop_requests(folder is not None) as stop, torch.random.fork_rng(devices=[]), skip_validation():
-        while clock.epoch < clock.epochs and not progress.finished:
-            for logs in _epoch(method, pool, clock):
+        if validation is not None and method.task.start is not None and clock.epoch == clock.step == 0:
+            _judge_start(method, progress, validation, group)
+        end = clock.epochs if stop_after is None else min(stop_after, clock.epochs)
+        while clock.epoch < end and not progress.finished:
+            for logs in run_epoch(method, pool, clock):
                 _add(progress.sums, logs)
                 progress.seconds = time.monotonic() - started
                 if callback:
@@ -184,7 +190,7 @@ def _in_blocks(method: Method, of: Callable[[slice], Tensor | None]) -> Iterator
             yield method.enforce_hierarchy(part).cpu().numpy()
 
 
-def _epoch(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
+def run_epoch(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
     """The rest of the epoch under way, a safe point at every yield; the clock already stands at the next step."""
     method.train()
     if clock.step == 0:
@@ -210,6 +216,15 @@ def _formula(method: Method) -> str:
     """What else may be wrong with a method that is not one of the package: itself."""
     path = getattr(sys.modules.get(type(method).__module__), "__file__", None)
     return "" if path is None or is_installed(path) else f", or for NaN in the formulas of {path}"
+
+
+def _judge_start(method: Method, progress: Progress, validation: Validation, group: Group) -> None:
+    """Make the solved start a candidate for the best epoch, as epoch 0."""
+    name, score = validation.score(lambda rows: predict_blocks(method, validation.items[rows]), group)
+    if score is not None:
+        progress.notes.setdefault("start", {})[f"validation_{name}"] = score
+        progress.best_score, progress.best_epoch = score, 0
+        progress.best = {key: tensor.clone() for key, tensor in method.state_dict().items()}
 
 
 def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: Validation | None, group: Group) -> None:

@@ -346,6 +346,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fitted = engine.load(Path(path), **given)
         parameters = vars(fitted.config) | given
         penalty = parameters.pop("penalty")
+        if len(parameters.pop("lr_factors")) > 1:  # the rate was chosen for the data
+            parameters["lr"] = None
         if fitted.method.solves:
             parameters["weight_decay"] = penalty
         origin = fitted.method.task.items.origin

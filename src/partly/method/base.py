@@ -51,6 +51,7 @@ class Method(nn.Module):
     coherent = RenamedAttribute("enforce_hierarchy")
     finish = RenamedAttribute("strip_training_state")
     standardised = RenamedAttribute("standardized_features")
+    starts_solved: ClassVar[bool] = True  # whether its networks can start at a solved baseline: `Task.network`
     network: Network  # used by the default `forward`
 
     def __init_subclass__(cls) -> None:
@@ -67,6 +68,7 @@ class Method(nn.Module):
         self.task = task
         # Plain facts about the training, saved next to the state.
         self.notes: dict[str, Any] = {}
+        self.lr_factor = 1.0  # 0: the networks stay where they start
         self._entry_state_names: list[str] = []
         self._accumulating = False  # whether gradients are being accumulated
         self._average: Average | None = None
@@ -215,13 +217,17 @@ class Method(nn.Module):
             if self._accumulating:
                 return
         process_group().average(p.grad for group in groups for p in group["params"])
-        rate = self.task.learning_rate(clock)
+        rate = self.learning_rate(clock)
         for group in groups:
             group["lr"] = rate * group["factor"]
         for optimiser in optimisers:
             optimiser.step()
         if self.task.config.average is not None:
             self._averaging(self.task.config.average).update()
+
+    def learning_rate(self, clock: Clock) -> float:
+        """Return the learning rate at this time: that of the task, times the factor chosen on held-out entries."""
+        return self.lr_factor * self.task.learning_rate(clock)
 
     def _averaging(self, decay: float) -> Average:
         if self._average is None:
@@ -321,5 +327,5 @@ class Method(nn.Module):
             delattr(self, name)
         self.zero_grad(set_to_none=True)
         self._accumulating, self._average = False, None
-        self.task = replace(self.task, observed=None, items=to_absent(self.task.items))
+        self.task = replace(self.task, observed=None, start=None, weights=None, items=to_absent(self.task.items))
         self.eval()  # for good

@@ -17,6 +17,8 @@ from partly.config import ResolvedConfig
 from partly.errors import SettingError
 from partly.items import Items
 from partly.labels import Labels
+from partly.labels.weights import Weights
+from partly.method.start import Start
 from partly.model_choice.priors import among_known
 from partly.moved import RenamedAttribute
 from partly.networks import Network
@@ -38,6 +40,8 @@ class Task:
     config: ResolvedConfig = ResolvedConfig()  # noqa: RUF009 (frozen)
     observed: Labels | None = None  # labels of the training items; None for a model that only predicts
     read_vectors: ReadVectors | None = None  # reader of files with vectors of labels
+    start: Start | None = None  # where networks start; None: at random weights
+    weights: Weights | None = None  # of the training entries, for the start
     parent_index: tuple[int, ...] = ()  # parent of each label, or itself; empty without a hierarchy
 
     above = RenamedAttribute("parent_index")
@@ -64,13 +68,20 @@ class Task:
             depth, place = depth + 1, tuple(self.parent_index[label] for label in place)
         return depth
 
-    def network(self, role: str = "network", logits: bool = True, at_random: bool = True) -> Network:
+    def network(self, role: str = "network", logits: bool = True, at_random: bool = True, sample: int = 0) -> Network:
         """Return a new network. Its initial weights depend only on the seed and the role.
+
+        With a start, it scores as the solved baseline until it learns. sample: 1 and -1 for two networks that are to
+        differ. They start on either side of the baseline, as far apart as fits on two bootstrap samples.
 
         A linear head that makes logits starts from the known labels (`_start`) if entries are missing at random.
         """
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(self.config.seed, "weights", role))
+            if self.start is not None and logits:
+                offered = {"observed": self.observed, "read_vectors": self.read_vectors}
+                made = self.start.network(self.config.head, self.config.head_settings, sample, **offered)
+                return made.configure_training(self.config.dtype, self.config.compile)
             body = (self.config.head, self.config.head_settings, self.config.backbone, self.config.backbone_settings)
             made = networks.build(
                 self.items, self.labels, *body, observed=self.observed, read_vectors=self.read_vectors

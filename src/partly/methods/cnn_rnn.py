@@ -44,6 +44,7 @@ CERTAIN = -1e-6  # largest log-probability with a finite logit in float32
 
 
 class CNNRNN(Method):
+    starts_solved = False
     rank: Tensor  # rank of each label by known positives, 0 for the most frequent
 
     def __init__(self, task: Task, *, size: int = 128, beam: int = 3, longest: int = 10) -> None:

@@ -52,15 +52,18 @@ from partly.errors import within
 from partly.losses import bce, normaliser
 from partly.method import About, EntryState, Method, Task
 from partly.networks import Network, eval_mode
+from partly.networks.residual import ResidualHead
 from partly.pool import Batch, Pool
 from partly.selection import largest
 
 ABOUT = About(
+    learns_from="no",
     search={"theta": (0.1, 1.0), "value": (1.5, 50.0)},  # a theta that every strategy takes
     in_papers=("partial-BCE + fine-tuning + relabeling",),
     learns_from_unknown=True,
 )
 ROUNDS = (9 / 20, 14 / 20)  # shares of the schedule
+FROM_SOLVED = (0.0, 10 / 20)  # the same from a solved start, which is the end of the first phase
 THETA = {"two-steps": 0.0, "threshold": 2.0, "proportion": 0.8, "positive": 5.0, "ensemble": 2.0, "bayesian": 0.3}
 ROWS = 1024  # rows per block when counting weak labels
 
@@ -103,7 +106,7 @@ class Curriculum(Method):
     # ---------------------------------------------------------------- relabelling
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
-        if clock.epoch > 0 and clock.epoch in self.rounds(clock.epochs):
+        if (clock.epoch > 0 or self.task.start is not None) and clock.epoch in self.rounds(clock.epochs):
             self._relabel(pool, clock)
         labelled = int(pool.labels.known_per_item().sum()) + sum(
             int(torch.count_nonzero(part)) for part in self.weak.split(ROWS)
@@ -116,7 +119,8 @@ class Curriculum(Method):
 
     def rounds(self, epochs: int) -> list[int]:
         """Return the epochs, from 0, before which entries are labelled."""
-        starts = [min(math.ceil(share * epochs - 1e-9), epochs - 1) for share in ROUNDS]
+        shares = ROUNDS if self.task.start is None else FROM_SOLVED  # its scores can be labelled by at once
+        starts = [min(math.ceil(share * epochs - 1e-9), epochs - 1) for share in shares]
         return starts[:1] if self.strategy == "two-steps" else starts
 
     def plan(self, clock: Clock) -> dict[str, float]:
@@ -131,10 +135,22 @@ class Curriculum(Method):
                 weak = self.weak[batch.index]
                 free = (batch.z == 0) & (weak == 0)
                 scores, easy = self._select_confident(batch.x, free)
+                if clock.epoch == 0:
+                    scores = self._first_scores[batch.index]
                 self.weak[batch.index] = torch.where(free & easy, scores.sign().to(torch.int8), weak)
+
+    @property
+    def _first_scores(self) -> Tensor:
+        """Out-of-fold logits of the solved start, whose signs are the first weak labels. [N, L]"""
+        assert self.task.start is not None
+        return self.task.start.out_of_fold().to(self.weak.device)
 
     def _select_confident(self, x: Tensor | BatchShard, free: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores [B, L], whose signs are the labels, and the mask of confident entries [B, L]."""
+        head = self.networks[0].head
+        if self.strategy == "bayesian" and isinstance(head, ResidualHead) and head.is_linear and self.space == "logits":
+            variance = self.dropout / (1 - self.dropout) * self._squares(x, head)
+            return self.networks[0](x), (variance if self.stat == "variance" else variance.sqrt()) <= self.theta
         if self.strategy == "bayesian":
             samples = self._samples(x)
             spread = torch.sigmoid(samples) if self.space == "probabilities" else samples
@@ -147,6 +163,12 @@ class Curriculum(Method):
             return scores, largest(scores.abs(), free, int(self.theta * int(free.sum()) + 1e-9))
         easy = scores >= self.theta
         return scores, easy if self.strategy == "positive" else easy | (scores < -self.theta)
+
+    def _squares(self, x: Tensor | BatchShard, head: ResidualHead) -> Tensor:
+        """Sum over the features of (weight x feature)^2, from which the variance under dropout follows. [B, L]"""
+        network = self.networks[0]
+        assert isinstance(network, Network)
+        return network.embed(x).square() @ head.total_weight.square().T
 
     def _samples(self, x: Tensor | BatchShard) -> Tensor:
         """Return logits of several passes with dropout on the features only. [passes, B, L]"""

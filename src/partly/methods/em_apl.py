@@ -36,6 +36,7 @@ from torch import Tensor
 
 from partly.clock import Clock
 from partly.errors import within
+from partly.labels import Labels
 from partly.losses import cross_entropy, entropy_maximization
 from partly.method import About, EntryState, Method, Task
 from partly.networks import eval_mode
@@ -72,7 +73,7 @@ class EMAPL(Method):
                 self.believed[index] = torch.where(z == 0, NOTHING, (z > 0).half())
         share = self.share_at(clock)
         if share > 0:
-            self._relabel(pool, share)
+            self._relabel(share, self._scores(pool, clock), pool.labels)
 
     def may_be_best(self, clock: Clock) -> bool:
         """Return True once there are beliefs: before, it is `em`."""
@@ -80,7 +81,8 @@ class EMAPL(Method):
 
     def _first_epoch(self, clock: Clock) -> int:
         """Return the first epoch, from 0, with beliefs."""
-        return max(1, min(round(self.warmup * clock.epochs), clock.epochs - 1))
+        earliest = 1 if self.task.start is None else 0  # a solved start has scores that beliefs can be taken from
+        return max(earliest, min(round(self.warmup * clock.epochs), clock.epochs - 1))
 
     def share_at(self, clock: Clock) -> float:
         """Return the share of unknown entries that have a belief in this epoch."""
@@ -93,9 +95,8 @@ class EMAPL(Method):
         return {"unknown entries with a belief": self.share_at(clock)}
 
     @torch.no_grad()
-    def _relabel(self, pool: Pool, share: float) -> None:
-        scores = self._scores(pool)
-        unknown = len(pool) - torch.from_numpy(sum(pool.labels.counts()))
+    def _relabel(self, share: float, scores: Tensor, labels: Labels) -> None:
+        unknown = len(labels) - torch.from_numpy(sum(labels.counts()))
         wanted = (share * unknown + 1e-6).long()
         for start in range(0, self.task.labels, AT_ONCE):
             block = slice(start, start + AT_ONCE)
@@ -106,8 +107,11 @@ class EMAPL(Method):
             believed[chosen] = torch.sigmoid(logits[chosen]).half()
             self.believed[:, block] = believed.T
 
-    def _scores(self, pool: Pool) -> Tensor:
-        """Return logits of all training items in evaluation mode. [N, L]"""
+    @torch.no_grad()
+    def _scores(self, pool: Pool, clock: Clock) -> Tensor:
+        """Logits of all training items, without dropout; before the first epoch those of the start, out of fold."""
+        if clock.epoch == 0 and self.task.start is not None:
+            return self.task.start.out_of_fold().to(self.believed.device)
         scores = torch.empty(self.believed.shape, device=self.believed.device)
         with eval_mode(self):
             for batch in pool.in_order():

@@ -27,4 +27,4 @@ from partly.method import About
 
 __all__ = ["ABOUT", "loss"]
 
-ABOUT = About(in_papers=("EntMin",), learns_from_unknown=True)
+ABOUT = About(learns_from="no", in_papers=("EntMin",), learns_from_unknown=True)

@@ -38,7 +38,7 @@ from partly.networks.label_vectors import label_vectors, vector_size
 from partly.networks.layers import low_rank_network
 from partly.pool import Batch
 
-ABOUT = About(search={"size": [30, 100, 300], "warmup": (0.0, 0.9)}, in_papers=("Fast0Tag",))
+ABOUT = About(learns_from="no", search={"size": [30, 100, 300], "warmup": (0.0, 0.9)}, in_papers=("Fast0Tag",))
 
 
 class Fast0Tag(Method):
@@ -55,12 +55,17 @@ class Fast0Tag(Method):
         size = vector_size(vectors, size)
         within(0, 1, warmup=warmup)
         self.warmup, self.unknown_as_no = warmup, unknown_as_no
-        directions = replace(task, labels=size, observed=None).network(logits=False)
-        self.network = low_rank_network(directions, size, task.labels, seed_for(task.config.seed, "label vectors"))
+        given = None
+        if vectors is not None and task.observed is not None:  # else they come with a trained model
+            given = label_vectors(vectors, task.observed.names, size, task.read_vectors)
+        if task.start is None:
+            directions = replace(task, labels=size, observed=None).network(logits=False)
+            self.network = low_rank_network(directions, size, task.labels, seed_for(task.config.seed, "label vectors"))
+        else:
+            self.network = task.start.low_rank(size, given)
         if vectors is not None:
             weight = self.network.head.get_parameter("weight").requires_grad_(False)
-            if task.observed is not None:  # otherwise they come with the saved model
-                weight.copy_(label_vectors(vectors, task.observed.names, size, task.read_vectors))
+            weight.copy_(weight if given is None else given)
         self.optimiser = task.optimiser(self.network.parameters())
 
     def _is_ranking(self, clock: Clock) -> bool:

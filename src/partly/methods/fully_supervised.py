@@ -31,7 +31,7 @@ from partly.losses import bce
 from partly.method import About, Method, Task
 from partly.pool import Batch, Pool
 
-ABOUT = About(in_papers=("Fully-Supervised",))
+ABOUT = About(learns_from="items", in_papers=("Fully-Supervised",))
 
 
 class FullySupervised(Method):

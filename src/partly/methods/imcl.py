@@ -74,6 +74,7 @@ from partly.similarity import (
 )
 
 ABOUT = About(
+    learns_from="no",
     search={"lambda_y": (0.1, 4.0), "lambda_f": (0.05, 2.0), "k": [3, 5, 7], "graph": ["co-occurrence", "identity"]},
     in_papers=("IMCL",),
     learns_from_unknown=True,

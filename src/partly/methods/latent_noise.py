@@ -45,8 +45,12 @@ from partly.losses import assume_negative, bce
 from partly.method import About, Method, Task
 from partly.pool import Batch
 
-ABOUT = About(search={"predicts": ["visual", "relevance"], "warmup": (0.0, 0.9)}, in_papers=("Latent Noise (visual)",))
-ODDS = 3.29  # log 27, the initial logit of mentioning what is present
+ABOUT = About(
+    learns_from="no",
+    search={"predicts": ["visual", "relevance"], "warmup": (0.0, 0.9)},
+    in_papers=("Latent Noise (visual)",),
+)
+ODDS = 3.29  # log 27, the logit at which what is there is said
 
 
 class LatentNoise(Method):

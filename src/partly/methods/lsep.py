@@ -31,7 +31,7 @@ from partly.clock import Clock
 from partly.losses import bce, lsep
 from partly.method import About
 
-ABOUT = About(search={"warmup": (0.0, 0.9)}, in_papers=("LSEP",))
+ABOUT = About(learns_from="no", search={"warmup": (0.0, 0.9)}, in_papers=("LSEP",))
 
 
 def loss(logits: Tensor, z: Tensor, clock: Clock, *, warmup: float = 0.5, unknown_as_no: bool = False) -> Tensor:

@@ -45,6 +45,7 @@ from partly.method import About, EntryState, Method, Task
 from partly.pool import Batch, Pool
 
 ABOUT = About(
+    learns_from="items",
     search={"rate": [0.5, 1.0], "fine_weight": [0.0, 0.1, 1.0], "sharpness": [None, 1.0]},
     in_papers=("Ours (pseudo-label)",),
     learns_from_unknown=True,
@@ -99,7 +100,7 @@ class Refine(Method):
         """Return the loss of the real step, after the pseudo-labels of the batch have moved."""
         if not len(fine.index):
             return bce(self.network(batch.x, batch.z), batch.z).mean()
-        pseudo = self._refine(batch, fine, self.ahead * self.task.learning_rate(clock))
+        pseudo = self._refine(batch, fine, self.ahead * self.learning_rate(clock))
         self.pseudo[batch.index] = pseudo
         loss = cross_entropy(self.network(batch.x, batch.z), pseudo).mean()
         if self.fine_weight:

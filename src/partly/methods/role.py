@@ -52,6 +52,7 @@ from partly.method import About, EntryState, Method, Task
 from partly.pool import Batch, Pool
 from partly.solvers import folds
 from partly.solvers.calibration import calibrate
+from partly.solvers.logistic import Floats
 
 ABOUT = About(search={"expected_yes": (1.0, 5.0), "step": (0.01, 1.0)}, in_papers=("ROLE",), learns_from_unknown=True)
 UNKNOWN, KNOWN = math.log(0.6 / 0.4), math.log(0.995 / 0.005)  # largest initial estimates, as logits
@@ -79,6 +80,7 @@ class Role(Method):
     ) -> None:
         super().__init__(task)
         within(0, 1, linear_share=linear_share)
+        linear_share = 0.0 if task.start is not None else linear_share  # the start is a solved linear training
         self.expected_yes, self.step_size, self.linear_share = expected_yes, step, linear_share
         self.network = task.network()
         self.optimiser = task.optimiser(self.network.parameters())
@@ -100,6 +102,8 @@ class Role(Method):
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch > 0:
             return
+        if self.task.start is not None:
+            self.estimates.copy_(self.task.start.out_of_fold().clamp(-KNOWN, KNOWN))
         for index, z in pool.labels_in_order():
             self.estimates[index] = torch.where(z == 0, self.estimates[index], KNOWN * z)
         self.expected.fill_(self._estimate_yes_per_item(pool) if self.expected_yes is None else self.expected_yes)
@@ -112,9 +116,13 @@ class Role(Method):
             return known
         seed = seed_for(self.task.config.seed, "yes per item")
         rows = np.sort(np.random.default_rng(seed).permutation(len(pool))[: _sample_size(*pool.labels.shape)])
-        share = label_frequency(
-            self.standardized_features(pool.items[rows], pool.batch_size), pool.labels.rows(rows) == 1, seed
-        )
+        observed = pool.labels.rows(rows) == 1
+        if self.task.start is not None:
+            share = label_frequency(self.task.start.out_of_fold().numpy()[rows].T, observed)
+        else:
+            share = label_frequency(
+                out_of_fold(self.standardized_features(pool.items[rows], pool.batch_size), observed, seed), observed
+            )
         return min(known / share, max(known, pool.labels.shape[1] / 2))
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
@@ -166,20 +174,23 @@ def _sample_size(items: int, labels: int) -> int:
     return min(items, SAMPLE, max(1, ENTRIES // labels))
 
 
-def label_frequency(x: Any, yes: npt.NDArray[np.bool_], seed: int) -> float:
-    """Return the probability that a positive is known, from standardized features x [N, D] and known positives [N, L].
+def out_of_fold(x: Any, yes: npt.NDArray[np.bool_], seed: int) -> Floats:
+    """Return scores [L, N] of known yes against all else, from standardized features x [N, D], by 5-fold fits."""
+    weights, targets = np.ones(yes.shape[::-1], np.float32), np.ascontiguousarray(yes.T, np.float32)
+    return folds.solve(x, weights, targets, folds.assign_folds(len(yes), seed)).held_out
 
-    Entries that score highest as known positives are almost all positive, known or not. The known share is counted
-    among all entries that score at least as high as the top `TOP` of the known positives, out of fold. 1 without known
-    positives.
+
+def label_frequency(held_out: Floats, yes: npt.NDArray[np.bool_]) -> float:
+    """Return the chance that a yes is known, from out-of-fold scores [L, N] and the known yes [N, L]; 1 without any.
+
+    What scores highest as a known yes is nearly always a yes, known or not, so the known share is counted there: among
+    all entries that score no less than the best `TOP` of the known yes do.
     """
     count = int(yes.sum())
     if not count:
         return 1.0
     known = np.ascontiguousarray(yes.T)
-    entries = (np.ones(known.shape, np.float32), known.astype(np.float32))  # weights and targets
-    held_out = folds.solve(x, *entries, folds.assign_folds(len(yes), seed)).held_out
-    scores = calibrate(held_out, *entries)(held_out)
+    scores = calibrate(held_out, np.ones(known.shape, np.float32), known.astype(np.float32))(held_out)
     top = min(count, max(MIN_TOP, math.ceil(TOP * count)))
     least = np.sort(scores[known])[-top]
     return float((scores[known] >= least).sum() / (scores >= least).sum())

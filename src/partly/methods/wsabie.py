@@ -42,7 +42,7 @@ from partly.method import About, Method, Task
 from partly.networks.layers import low_rank_network
 from partly.pool import Batch
 
-ABOUT = About(search={"size": [30, 100, 300], "warmup": (0.0, 0.9)}, in_papers=("Wsabie",))
+ABOUT = About(learns_from="no", search={"size": [30, 100, 300], "warmup": (0.0, 0.9)}, in_papers=("Wsabie",))
 
 
 class Wsabie(Method):
@@ -63,8 +63,11 @@ class Wsabie(Method):
         within(0, 1, warmup=warmup)
         self.margin, self.trials, self.max_norm = margin, trials, max_norm
         self.warmup, self.unknown_as_no = warmup, unknown_as_no
-        places = replace(task, labels=size, observed=None).network(logits=False)
-        self.network = low_rank_network(places, size, task.labels, seed_for(task.config.seed, "label vectors"))
+        if task.start is None:
+            places = replace(task, labels=size, observed=None).network(logits=False)
+            self.network = low_rank_network(places, size, task.labels, seed_for(task.config.seed, "label vectors"))
+        else:
+            self.network = task.start.low_rank(size, max_norm=max_norm)
         self._limit_norms()
         self.optimiser = task.optimiser(self.network.parameters())
 

@@ -32,8 +32,11 @@ from partly.networks.c_tran import CTran
 from partly.networks.gnn import LabelGNN
 from partly.networks.label_transformer import LabelTransformer
 from partly.networks.label_vectors import ReadVectors
+from partly.networks.layers import FeatureUnion
+from partly.networks.linear import LINEAR_HEADS
 from partly.networks.ml_gcn import MLGCN, label_graph
 from partly.networks.network import Network, Standardise, eval_mode
+from partly.networks.residual import ResidualHead
 from partly.networks.weldon import weldon
 
 __all__ = [
@@ -47,6 +50,7 @@ __all__ = [
     "backbones",
     "build",
     "build_body",
+    "build_residual",
     "custom_modules",
     "eval_mode",
     "feature_width",
@@ -55,6 +59,7 @@ __all__ = [
     "label_graph",
     "resize_to_backbone",
     "takes_maps",
+    "union_of",
     "weldon",
 ]
 
@@ -114,6 +119,36 @@ def build(
     arguments = {name: offered[name] for name in offered.keys() & taken}
     trunk, last = chosen.make(width, labels, **arguments, **head_settings or {})
     return Network(nn.Sequential(*body, trunk), last)
+
+
+def union_of(features: nn.Module) -> FeatureUnion:
+    """Return the fixed features of a network with a linear or kernel head."""
+    union = features.get_submodule("1")
+    assert isinstance(union, FeatureUnion)
+    return union
+
+
+def build_residual(
+    features: nn.Sequential,
+    labels: int,
+    head: str,
+    head_settings: dict[str, Any],
+    offered: dict[str, Any],
+) -> Network:
+    """Build a network on fixed features whose head starts at a solved read-out: `networks.residual`.
+
+    The heads `linear` and `kernel` read out all features; others see the standardized items, which are the first of
+    them. offered: arguments for heads that take them (`observed`, `read_vectors`).
+    """
+    width = union_of(features).width
+    if head in (*LINEAR_HEADS, "kernel"):
+        return Network(features, ResidualHead(width, labels))
+    chosen, standardise = find_head(head), features[0]
+    inputs = standardise.get_buffer("mean").shape[0]
+    taken = inspect.signature(chosen.make).parameters.keys()
+    given = {name: offered[name] for name in offered.keys() & taken}
+    trunk, last = chosen.make(inputs, labels, **given, **head_settings)
+    return Network(features, ResidualHead(width, labels, inputs, trunk, last))
 
 
 def build_body(

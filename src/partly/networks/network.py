@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,8 @@ from partly.config import Precision
 from partly.distributed.share import BatchShard
 from partly.errors import SettingError
 from partly.items import Statistics
+from partly.items.prepared import Prepared
+from partly.networks.residual import accepts_labels
 
 FeaturesAndLogits = tuple[Tensor, Tensor]  # features [B, D] and logits [B, L]
 
@@ -31,8 +32,8 @@ class Network(nn.Module):
         super().__init__()
         self.features = features
         self.head = head
-        self.takes_labels = "z" in inspect.signature(head.forward).parameters
-        self.warm = False  # whether its linear head starts at the solved weights
+        self.takes_labels = accepts_labels(head)
+        self.warm = False  # whether its head, a matrix from features to logits, is to start from what is solved
         self.precision: Precision = "float32"
         self.compiled: Callable[..., FeaturesAndLogits] | None = None
 
@@ -58,7 +59,7 @@ class Network(nn.Module):
         return features.float(), logits.float()  # losses are computed in float32
 
     def _features_and_logits(self, x: Tensor, z: Tensor | None) -> FeaturesAndLogits:
-        features = self.features(x)
+        features = x.features if isinstance(x, Prepared) else self.features(x)
         logits = self.head(features, z) if self.takes_labels else self.head(features)
         return average_positions(features), logits
 
@@ -69,6 +70,8 @@ class Network(nn.Module):
 
     def embed(self, x: Tensor | BatchShard) -> Tensor:
         """Return features [B, D]."""
+        if isinstance(x, Prepared):
+            return x.features
         features: Tensor = (
             x.spread(lambda own, _: self.embed(own))
             if isinstance(x, BatchShard)

@@ -64,7 +64,7 @@ def solve(x: Features, weights: Floats, targets: Floats, fold: Fold, penalty: fl
 
     penalty: use this penalty of the mean loss, penalty / 2 * |w|^2, instead of choosing one.
     """
-    fits = _choose_solver(x, weights)
+    fits = choose_solver(x, weights)
     c_values = [size / max(fits.square, 1e-12) for size in GRID]
     if penalty is not None:
         c_values = [1 / (max(penalty, MIN_PENALTY) * max(1, len(fold)))]
@@ -92,7 +92,7 @@ class _AllLabels:
     def path(
         self, weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], c_values: list[float]
     ) -> Iterator[tuple[Floats, Floats]]:
-        stacked = np.concatenate([np.where(part, weights, np.float32(0)) for part in seen])
+        stacked = np.concatenate([weights * part for part in seen])
         return regularization_path(self.axes, stacked, np.tile(targets, (len(seen), 1)), c_values)
 
 
@@ -116,7 +116,7 @@ class _LabelByLabel:
         return w, b
 
 
-def _choose_solver(x: Features, weights: Floats) -> _AllLabels | _LabelByLabel:
+def choose_solver(x: Features, weights: Floats) -> _AllLabels | _LabelByLabel:
     """Return the faster solver."""
     known, width = np.count_nonzero(weights) / max(1, len(weights)), x.shape[1]
     alone = not sp.issparse(x) and width >= MIN_FEATURES_BY_LABEL and known <= width / 2

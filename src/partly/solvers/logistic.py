@@ -162,7 +162,7 @@ def _label_path(
     rows: LabelRows, weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], c_values: Sequence[float]
 ) -> Path:
     """Yield coefficients [K, D] and biases [K] of one label."""
-    fold_weights = np.where(seen[:, rows.items], weights[rows.items], np.float32(0))
+    fold_weights = weights[rows.items] * seen[:, rows.items]
     for found in regularization_path(rows.x, fold_weights, np.tile(targets[rows.items], (len(seen), 1)), c_values):
         w, b = rows.x.to_original(*found)
         yield w, b - w @ rows.mean

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from partly.clock import Clock, seed_for
 from partly.method import EntryState, Method, Task
-from partly.networks import feature_width
+from partly.networks import feature_width, union_of
 from partly.networks.kernel import AXES
 from partly.networks.layers import FeatureUnion
 from partly.networks.linear import LINEAR_HEADS
@@ -103,7 +103,7 @@ class SolvedReadout(Method):
         super().__init__(task, settings)
         self.network = task.network()
         self.terms, self.settings = terms, settings
-        self.spans = self._union().spans
+        self.spans = self.union.spans
         count = len(self.spans)
         self.register_buffer("losses", torch.full((count,), math.inf))
         for name in ("strengths", "counts"):
@@ -179,10 +179,10 @@ class SolvedReadout(Method):
 
     # ---------------------------------------------------------------- what is solved
 
-    def _union(self) -> FeatureUnion:
-        members = self.network.get_submodule("features.1")
-        assert isinstance(members, FeatureUnion)
-        return members
+    @property
+    def union(self) -> FeatureUnion:
+        """The fixed features, kind by kind."""
+        return union_of(self.network.features)
 
     def fold(self, pool: Pool) -> folds.Fold:
         """Return the fold of each training item."""
@@ -196,7 +196,7 @@ class SolvedReadout(Method):
         """Return one kind of features of all training items, [N, D]; unchanged ones stay sparse."""
         x, part, span = (
             self.standardized_features(pool.items, pool.batch_size),
-            self._union().parts[name],
+            self.union.parts[name],
             self.spans[name],
         )
         if isinstance(part, nn.Identity):

@@ -1,0 +1,58 @@
+"""Where the networks of a method start: at the solved plain baseline for what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from partly.networks import Network, build_residual
+from partly.networks.residual import LowRankHead, ResidualHead
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A solved baseline: fixed features of the items, and a linear read-out of them.
+
+    Parameters
+    ----------
+    baseline : object
+        The solved baseline, from which starts without a fold follow: `partly.solvers.start.Baseline`; None in a model
+        that is loaded.
+    features : nn.Sequential
+        Items -> features [B, W]; nothing in it is trained.
+    weight, bias : Tensor
+        Read-out, [L, W] and [L].
+    contrast : callable
+        Returns half the difference of two fits on bootstrap samples, [L, W].
+    out_of_fold : callable
+        Returns logits of the training entries by models that did not see the item, [N, L].
+    """
+
+    baseline: Any
+    features: nn.Sequential
+    weight: Tensor
+    bias: Tensor
+    contrast: Callable[[], Tensor]
+    out_of_fold: Callable[[], Tensor]
+
+    def no_contrast(self) -> Tensor:
+        """Return a contrast of zero, for networks that do not learn."""
+        return torch.zeros_like(self.weight)
+
+    @torch.no_grad()
+    def network(self, head: str, head_settings: dict[str, Any], sample: int, **offered: Any) -> Network:
+        """Return a network that scores as the baseline does until it learns; see `Task.network`."""
+        made = build_residual(self.features, len(self.bias), head, head_settings, offered)
+        assert isinstance(made.head, ResidualHead)
+        made.head.start.weight.copy_(self.weight + sample * self.contrast() if sample else self.weight)
+        made.head.start.bias.copy_(self.bias)
+        return made
+
+    def low_rank(self, size: int, vectors: Tensor | None = None, max_norm: float | None = None) -> Network:
+        """Return item embeddings and label vectors that score as the baseline does until they learn."""
+        readout = torch.cat([self.weight, self.bias[:, None]], dim=1)
+        return Network(self.features, LowRankHead(readout, size, vectors, max_norm))
