@@ -26,12 +26,15 @@ def fit_config(
     return engine.fit(plan_of(config, items, labels, validation, weights), **how)
 
 
-def task_of(items: Items, labels: int, head: str = "mlp", observed: Labels | None = None, **config: Any) -> Task:
-    """Return a task; config: fields of `ResolvedConfig`."""
-    return Task(items, labels, ResolvedConfig(head=head, **{"weight_decay": 1e-2, **config}), observed)
+def task_of(items: Items, labels: int, head: str = "mlp", observed: Labels | None = None, **changes: Any) -> Task:
+    """Return a task; changes: fields of `Task` and of its configuration."""
+    return change_task(Task(items, labels, observed=observed), **{"head": head, "weight_decay": 1e-2, **changes})
 
 
 def change_task(task: Task, **changes: Any) -> Task:
     """Return the task with other fields, its own or those of its configuration."""
     own = {name: changes.pop(name) for name in list(changes) if name in Task.__dataclass_fields__}
-    return replace(task, config=replace(task.config, **changes), **own)
+    lr = changes.pop("lr", task.config.lr)
+    config = replace(task.config, **changes)
+    object.__setattr__(config, "lr", lr)  # a caller cannot ask for 0, a test can
+    return replace(task, config=config, **own)

@@ -163,7 +163,7 @@ def _x() -> np.ndarray:
 def test_a_classifier_with_folds_has_scores_out_of_fold(tmp_path: Path) -> None:
     x, labels = data()
     fitted = model(folds=FOLDS).fit(_x(), labels)
-    expected = engine.cross_fit(fitted.fitted_.config, x, labels, FOLDS)
+    expected = engine.cross_fit(plan_of(fitted.fitted_.config, x, labels), FOLDS)
     assert (fitted.out_of_fold_ == expected).all()
     assert (fitted.decision_function(_x()) == model().fit(_x(), labels).decision_function(_x())).all()
     in_folder = model(folds=FOLDS, run_dir=tmp_path).fit(_x(), labels)

@@ -222,7 +222,7 @@ class TrainConfig:
             known["dtype"] = params["precision"]
         return cls(**known)
 
-    def given(self) -> dict[str, Any]:
+    def explicit_values(self) -> dict[str, Any]:
         """Return the values of stored fields that are not left open."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(TrainConfig) if f.metadata["stored"]}
         return {name: value for name, value in values.items() if value is not None and value != {}}

@@ -1,4 +1,4 @@
-"""method="auto" and head="auto": what is taken where a caller leaves it open, and why."""
+"""Defaults for method="auto" and head="auto", with the reason."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def choose(
     backbone: str | None = None,
     start: Start = "solved",
 ) -> tuple[str, str, str]:
-    """(method, head, reason), nothing left open.
+    """Return (method, head, reason) with nothing left open.
 
     Features of which nothing else is asked are learned from by the portfolio `auto`. Where a head is asked for, or the
     items are pictures, or there are too many for the portfolio to be solved, "auto" is the plain method that fits what
@@ -48,12 +48,12 @@ def choose(
 
 
 def plain(labels: Labels) -> tuple[str, str]:
-    """(method, reason). The rule, in this order:
+    """Return (method, reason), by the first rule that applies:
 
     1. Nothing is unknown: `bce`.
-    2. Some entries are known to be no: `partial-bce`.
-    3. Only yes is known: `assume-negative`, since without any no the loss on known entries is least when everything
-       is called yes.
+    2. Some negatives are known: `partial-bce`.
+    3. Only positives are known: `assume-negative`. Without negatives, the loss on known entries is smallest if every
+    entry is yes.
     """
     s = labels.summary()
     if not s["unknown"]:

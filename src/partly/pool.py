@@ -1,4 +1,4 @@
-"""Pool: items with their observed labels, in batches. There is no truth in here."""
+"""Pool: training items with their observed labels, in batches. It holds no truth."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ PICKED = 1 << 18  # entries whose labels are picked at a time
 
 @dataclass(frozen=True)
 class Batch:
-    """x [B, ...], z [B, L] (+1 yes, -1 no, 0 unknown) and the items' positions in the pool, index [B]; where entries
-    count differently, how much, weights [B, L] or [B, 1].
+    """Items x [B, ...], labels z [B, L] (+1 yes, -1 no, 0 unknown), positions in the pool index [B], and optional
+    weights [B, L] or [B, 1].
 
-    Where several processes train, x is the share of this one, for networks to make something of.
+    With several processes, x is the shard of this process, which only networks can use.
     """
 
     x: Tensor | BatchShard
@@ -36,7 +36,7 @@ class Batch:
     weighed = RenamedAttribute("apply_weights")
 
     def apply_weights(self, losses: Tensor) -> Tensor:
-        """Losses, or weights of them, of entries [B, L] or of items [B], each times its weight where there are any."""
+        """Multiply losses (or their weights) of entries [B, L] or items [B] by the sample weights, if there are any."""
         if self.weights is None:
             return losses
         return losses * (self.weights if losses.ndim == 2 else self.weights[:, 0])
@@ -44,7 +44,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Pool:
-    """Items and what is known of them. Frozen: nobody writes to either."""
+    """Items and their observed labels, both immutable."""
 
     items: Items
     labels: Labels
@@ -60,26 +60,26 @@ class Pool:
 
     @property
     def steps(self) -> int:
-        """Batches in an epoch; the last may be smaller, none is dropped."""
+        """Number of batches in an epoch; the last may be smaller, and none is dropped."""
         return -(-len(self) // self.batch_size)
 
     @property
     def last(self) -> float:
-        """How large the last batch of an epoch is, as a share of the others."""
+        """Size of the last batch of an epoch as a share of the others."""
         return (len(self) - (self.steps - 1) * self.batch_size) / self.batch_size
 
     @cached_property
     def fully_labelled(self) -> Tensor:
-        """Positions of the items of which every label is known. [W]"""
+        """Positions of the items with all labels known, [W]."""
         return torch.from_numpy(np.flatnonzero(self.labels.known_per_item() == self.labels.shape[1]))
 
     def take(self, index: Tensor) -> Batch:
-        """The items at these positions. Items and labels that are sparse become dense here, a batch at a time."""
+        """Return the items at these positions as a batch; sparse items and labels become dense."""
         return self._batch(self.items.take(self._own(index)), next(self._labels([index])), index)
 
     def _own(self, index: Tensor) -> Tensor:
-        """Those of them that this process reads: its share, or one that stands in, as some networks cannot do with
-        none."""
+        """Return the positions that this process reads: its share, or one as a stand-in, since some networks need a
+        row."""
         if self.group.count == 1:
             return index
         own = index[self.group.rows(len(index))]
@@ -92,8 +92,8 @@ class Pool:
         return Batch(there, z, index.to(self.device), weights)
 
     def _labels(self, parts: Sequence[Tensor]) -> Iterator[Tensor]:
-        """z [B, L] of part after part. Rows of many small parts are picked at once: to ask takes longer than to copy
-        them, of sparse labels much longer."""
+        """Yield z [B, L] of each part. Rows of many small parts are read together, which is much faster for sparse
+        labels."""
         many = max(1, PICKED // max(1, self.batch_size * self.labels.shape[1]))
         for start in range(0, len(parts), many):
             some = parts[start : start + many]
@@ -105,26 +105,25 @@ class Pool:
         yield from map(self._batch, x, self._labels(parts), parts)
 
     def augmented_batches(self, parts: Sequence[Tensor], clock: Clock) -> Iterator[Batch]:
-        """The items at these positions, part after part. They are there to learn from, so pictures may be changed at
-        random, each as the clock draws for it; they are decoded while those before are worked on."""
+        """Yield batches of the items at these positions for training: images are augmented as the clock draws, and
+        decoded in advance."""
         yield from self._batches(parts, clock.draw)
 
     def batches(self, clock: Clock) -> Iterator[Batch]:
-        """One epoch in its own random order, from the clock's step on, to learn from."""
+        """Yield one epoch in random order, from the current step of the clock on."""
         order = torch.from_numpy(clock.epoch_rng("order").permutation(len(self)))
         yield from self.augmented_batches(order.split(self.batch_size)[clock.step : self.steps], clock)
 
     def labels_in_order(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """index [B] and z [B, L] of every item once: for who needs no items, which may have to be read from
-        somewhere."""
+        """Yield index [B] and z [B, L] of every item once, without reading items."""
         parts = torch.arange(len(self)).split(self.batch_size)[: self.steps]
         yield from ((index.to(self.device), z) for index, z in zip(parts, self._labels(parts), strict=True))
 
     def items_in_order(self) -> Iterator[Tensor]:
-        """x [B, ...] of every item once, batch by batch: for who reads labels in its own way."""
+        """Yield x [B, ...] of every item once, without labels."""
         return stream_batches(self.items, list(torch.arange(len(self)).split(self.batch_size)))
 
     def in_order(self) -> Iterator[Batch]:
-        """Every item once, as they lie: for relabelling and for scoring."""
+        """Yield every item once, in order: to relabel and to score."""
         parts = torch.arange(len(self)).split(self.batch_size)[: self.steps]
         yield from self._batches(parts)

@@ -141,7 +141,7 @@ def test_two_files_without_ids_are_matched_by_position(tmp_path: Path) -> None:
     np.save(tmp_path / "y.npy", np.ones((TRAIN - 1, 2)))
     refused = partly(tmp_path, "train", "x.npy", "--labels", "y.npy", "--method", "bce", "--run", "other")
     assert refused.code == 2
-    assert f"y.npy: has {TRAIN - 1} rows and x.npy {TRAIN}" in refused.stderr
+    assert f"y.npy: has {TRAIN - 1} rows, but x.npy has {TRAIN}" in refused.stderr
 
 
 def test_what_is_ambiguous_is_refused_with_place_value_and_remedy(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_a_method_that_peeks_is_refused_before_it_runs(experiment, here, tmp_pat
 
     monkeypatch.setattr(runner, "check_no_leak", peeks)
     runner._check_no_leak_once.cache_clear()
-    with pytest.raises(ProtocolError, match="peeks"):
+    with pytest.raises(ProtocolError, match="uses"):
         runner.run(experiment, tmp_path / "out", progress=False)
     assert results.read(tmp_path / "out" / "small.jsonl") == []
 

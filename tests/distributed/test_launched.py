@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partly.distributed.launched import NEEDED, RankInfo, launched
+from partly.distributed.launched import NEEDED, RankInfo, current_rank
 
 SAID = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
 SAID |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
@@ -18,17 +18,17 @@ def said(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def test_several(said: pytest.MonkeyPatch) -> None:
-    assert launched() == RankInfo(3, 4, 1, 2)
-    assert not launched().first
+    assert current_rank() == RankInfo(3, 4, 1, 2)
+    assert not current_rank().first
 
 
 @pytest.mark.parametrize("name", NEEDED)
 def test_alone_where_something_is_not_said(said: pytest.MonkeyPatch, name: str) -> None:
     said.delenv(name)
-    assert launched() == RankInfo()
-    assert launched().first
+    assert current_rank() == RankInfo()
+    assert current_rank().first
 
 
 def test_one_process_is_alone(said: pytest.MonkeyPatch) -> None:
     said.setenv("WORLD_SIZE", "1")
-    assert launched() == RankInfo()
+    assert current_rank() == RankInfo()

@@ -71,7 +71,7 @@ def test_what_goes_into_a_file_goes_there_and_nothing_else_does(tmp_path: Path) 
 @pytest.mark.parametrize(
     "code",
     [
-        STEPS.replace('with progress.step("outer")', 'with progress.allowed(False), progress.step("outer")'),
+        STEPS.replace('with progress.step("outer")', 'with progress.allow_progress(False), progress.step("outer")'),
         STEPS.replace("import sys, time", "import os, sys, time; sys.stderr = open(os.devnull, 'w')"),
     ],
     ids=["not wanted", "quiet"],

@@ -32,7 +32,7 @@ def test_gradients_flow_into_own_rows_alone() -> None:
             return tensor
 
     own = torch.tensor([[1.0, 2.0]], requires_grad=True)
-    whole = BatchShard(own, slice(1, 2), 3, Silent(1, 3)).gathered(own)
+    whole = BatchShard(own, slice(1, 2), 3, Silent(1, 3)).gather(own)
     assert whole.tolist() == [[0.0, 0.0], [1.0, 2.0], [0.0, 0.0]]
     (whole * torch.tensor([[5.0], [7.0], [9.0]])).sum().backward()
     assert own.grad is not None

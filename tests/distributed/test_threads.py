@@ -62,18 +62,18 @@ def pools() -> set[int]:
 def test_small_work_has_one_thread_and_then_as_many_as_before() -> None:
     torch.set_num_threads(2)
     with threadpool_limits(2):
-        with threads.limited(1):
+        with threads.thread_limit(1):
             assert pools() == {1}
             assert torch.get_num_threads() == 1
             assert threads.workers() == 2
-            with threads.limited(1):
+            with threads.thread_limit(1):
                 assert pools() == {1}
             assert pools() == {1}
         assert pools() == {2}
         assert torch.get_num_threads() == threads.workers() == 2
-        with threads.limited(threads.SMALL):
+        with threads.thread_limit(threads.SMALL):
             assert pools() == {2}
-        with pytest.raises(ZeroDivisionError), threads.limited(1):
+        with pytest.raises(ZeroDivisionError), threads.thread_limit(1):
             raise ZeroDivisionError
         assert pools() == {2}
 
@@ -81,7 +81,7 @@ def test_small_work_has_one_thread_and_then_as_many_as_before() -> None:
 def test_what_overlaps_in_other_threads_is_restored_at_the_end() -> None:
     with threadpool_limits(2):
         torch.set_num_threads(2)
-        first, second = threads.limited(1), threads.limited(1)
+        first, second = threads.thread_limit(1), threads.thread_limit(1)
         first.__enter__()
         second.__enter__()
         first.__exit__(None, None, None)

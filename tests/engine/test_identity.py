@@ -117,7 +117,7 @@ def test_a_loop_writes_nothing_into_a_folder_that_was_replaced(tmp_path: Path) -
     before = sorted(os.listdir(folder))
     with pytest.raises((CheckpointError, ValueError)):
         loop.answer([True, None])
-    with pytest.raises(CheckpointError, match="removed or replaced"), loop._held():
+    with pytest.raises(CheckpointError, match="removed or replaced"), loop._locked():
         pass
     assert sorted(os.listdir(folder)) == before
 

@@ -215,7 +215,7 @@ def test_items_of_every_form_give_the_same() -> None:
     np.testing.assert_allclose(fitted.predict_proba(table), expected, rtol=1e-9)
     assert list(fitted.feature_names_in_) == list("abcde")
     np.testing.assert_array_equal(fitted.predict(table[list("edcba")]), fitted.predict(table))
-    with pytest.raises(DataError, match="missing, 1:\n  'c'\nGive all"):
+    with pytest.raises(DataError, match="missing, 1:\n  'c'\nGive exactly"):
         fitted.predict(table.drop(columns="c"))
     named = features(x, names=tuple("abcde"))
     fitted = model().fit(named, Y)

@@ -84,7 +84,7 @@ def test_features(ray: Any, tmp_path: Path) -> None:
     pictures = as_items(RNG.integers(0, 255, (300, 16, 16, 3), np.uint8))
     ids = [str(i) for i in range(300)]
     engine.make_features(pictures, ids, tmp_path / "here", "small-conv")
-    engine.make_features(pictures, ids, tmp_path / "ray", "small-conv", results=executors.placed("ray"))
+    engine.make_features(pictures, ids, tmp_path / "ray", "small-conv", results=executors.get_executor("ray"))
     for name in ("features.npy", "features.npy.sha256"):
         assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "ray" / name).read_bytes()
 
@@ -100,7 +100,7 @@ def test_scores_of_a_folder_of_files(ray: Any, tmp_path: Path) -> None:
         file = tmp_path / "items" / f"part-{number}.parquet"
         data.write_scores(file, x[rows], map(str, rows), ["0", "1", "2", "3"])
     files = parquet_files(str(tmp_path / "items"))
-    there = executors.placed("ray")
+    there = executors.get_executor("ray")
     assert predict_files(tmp_path / "run", files, tmp_path / "ray", there) == 3
     expected = engine.load(tmp_path / "run").predict(as_items(x))
     found = [data.read_scores(tmp_path / "ray" / file.name) for file in files]
@@ -154,4 +154,4 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_cannot_be_meant(on: str, address: str | None, words: str) -> None:
     with pytest.raises(PartlyError, match=words):
-        executors.placed(on, address)
+        executors.get_executor(on, address)

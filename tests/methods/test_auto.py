@@ -354,7 +354,7 @@ def test_what_is_loaded_is_the_same_and_tells_the_same(tmp_path: Path) -> None:
 
 def test_stopped_after_every_part_it_ends_in_the_same_bits(tmp_path: Path) -> None:
     x, labels = few()
-    recipe = engine.resolve_config(engine.TrainConfig(**{"method": "auto", "head": "auto"}), as_items(x), labels)[0]
+    recipe = engine.resolve_config(engine.TrainConfig(), as_items(x), labels)[0]
     whole = fit_config(recipe, as_items(x), labels)
 
     def stop(*_: object) -> None:
@@ -379,9 +379,7 @@ def test_stopped_after_every_part_it_ends_in_the_same_bits(tmp_path: Path) -> No
 
 def test_a_budget_counts_what_was_spent_before_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     x, labels = few()
-    recipe = engine.resolve_config(
-        engine.TrainConfig(**{"method": "auto", "head": "auto", "settings": {"budget": 0.5}}), as_items(x), labels
-    )[0]
+    recipe = engine.resolve_config(engine.TrainConfig(settings={"budget": 0.5}), as_items(x), labels)[0]
     now = iter(range(0, 10**6, 10))
     monkeypatch.setattr(auto, "time", _Time(now))
 

@@ -77,7 +77,7 @@ def test_the_real_step_is_from_the_old_weights_with_the_new_labels(fine_weight: 
     loss = loss + fine_weight * F.binary_cross_entropy_with_logits(x[fine] @ weights.T, (z[fine] > 0).double())
     loss.backward()
     assert weights.grad is not None
-    rate, decay = before.task.learning_rate(make_clock(pool, epochs=1)), before.task.weight_decay
+    rate, decay = before.task.learning_rate(make_clock(pool, epochs=1)), before.task.config.weight_decay
     expected = weights - rate * (weights.grad + decay * weights)
     torch.testing.assert_close(parts(after, pool)[2], expected.detach(), rtol=1e-4, atol=1e-5)
 

@@ -167,10 +167,9 @@ def test_what_does_not_fit_is_said(parts: dict[str, Any], x: Any, words: str | N
 
 
 def test_the_portfolio_takes_no_backbone() -> None:
-    asked = {**vars(engine.make_config("bce")), "method": "auto", "head": "auto", "backbone": nn.Linear(7, 4)}
-    recipe, reason = engine.resolve_config(
-        engine.TrainConfig(**asked), as_items(ROWS), Classifier("bce").resolve(ROWS, Y).labels
-    )
+    module = nn.Linear(7, 4)
+    config = engine.TrainConfig(backbone=module)
+    recipe, reason = engine.resolve_config(config, as_items(ROWS), Classifier("bce").resolve(ROWS, Y).labels)
     assert (recipe.method, recipe.head) == ("bce", "mlp")
     assert reason == "every entry is known"
 

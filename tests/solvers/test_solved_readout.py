@@ -59,7 +59,10 @@ def test_what_is_solved(recipe: engine.ResolvedConfig, kind: type) -> None:
 def test_pictures_and_what_is_too_large_are_trained_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
     x, labels = data()
     pictures = as_items(np.zeros((80, 16, 16, 3), np.uint8))
-    assert type(replace(RECIPE, backbone="small-conv").build(pictures, 3, labels)) is LossMethod
+    assert (
+        type(engine.build_method(engine.make_config("bce", "linear", backbone="small-conv"), pictures, 3, labels))
+        is LossMethod
+    )
     monkeypatch.setattr("partly.solvers.solved_readout.MAX_BYTES", 100)
     for recipe in (RECIPE, KERNEL, engine.make_config("bce", "mlp")):
         assert type(engine.build_method(recipe, as_items(x), 3, labels)) is LossMethod
@@ -146,7 +149,7 @@ def test_what_is_kept_is_what_is_said(recipe: engine.ResolvedConfig, kept: int) 
     x, labels = data()
     method = engine.build_method(recipe, as_items(x), 3, labels)
     assert sum(tensor.nbytes for tensor in method.entries().values()) == kept * 80 * 3
-    assert methods.find("bce").memory(recipe.task(as_items(x), 3, labels), {})[0] == kept * 80 * 3
+    assert methods.find("bce").memory(engine.make_task(recipe, as_items(x), 3, labels), {})[0] == kept * 80 * 3
     assert not any("held_out" in name for name in method.weights())
 
 

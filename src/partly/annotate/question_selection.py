@@ -178,13 +178,23 @@ def sample_unknown(labels: Labels, count: int, rng: np.random.Generator, asked: 
     return sample
 
 
-def cold_start(entries: Sequence[Entry], items: Items, count: int) -> list[QuestionDraft]:
-    """Select diverse entries before there is a model: by features, or by row number, since neighbors may be alike."""
+def cold_start(
+    entries: Sequence[Entry], items: Items, count: int, probabilities: Floats | None = None
+) -> list[QuestionDraft]:
+    """Select diverse entries before there is a model: by features, or by row number, since neighbors may be alike.
+
+    probabilities: of the entries, by a teacher; uncertain entries are more valuable, and keep their probability.
+    """
     rows, columns = np.array(entries, np.int64).reshape(-1, 2).T
     vectors = scale_features(items, rows) if items.kind == "features" else rows[:, None].astype(np.float64)
-    selected, values = select_diverse(np.ones(len(rows)), columns, vectors, count)
-    pairs = zip(selected, values, strict=True)
-    return [QuestionDraft(int(rows[k]), int(columns[k]), False, float(value)) for k, value in pairs]
+    value = np.ones(len(rows)) if probabilities is None else 4 * probabilities * (1 - probabilities)
+    selected, values = select_diverse(value, columns, vectors, count)
+    drafts = [
+        QuestionDraft(int(rows[k]), int(columns[k]), False, float(v)) for k, v in zip(selected, values, strict=True)
+    ]
+    if probabilities is None:
+        return drafts
+    return [replace(draft, probability=float(probabilities[k])) for draft, k in zip(drafts, selected, strict=True)]
 
 
 def interleave(

@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -113,9 +113,18 @@ class Trainer:
             rng, count = Clock(self.config.seed).epoch_rng("first questions"), self.config.count
             random = selection.sample_unknown(known, max(1, round(self.config.random * count)), rng)
             pool = selection.sample_unknown(known, selection.POOL_FACTOR * count, rng, random)
-            selected = selection.cold_start(pool, self.dataset.items, count - len(random))
+            taught = self._teacher_probabilities(pool, known)
+            selected = selection.cold_start(pool, self.dataset.items, count - len(random), taught)
             drafts = selection.interleave(selected, _random_drafts(random), [], rng)
             self._pose(drafts, known, answers=0, seconds=0.0, query=BEFORE_MODEL, found={})
+
+    def _teacher_probabilities(self, entries: Sequence[tuple[int, int]], known: Labels) -> npt.NDArray[Any] | None:
+        """Return probabilities of entries by label names; None where names cannot be compared with these items."""
+        rows, columns = np.array(entries, np.int64).reshape(-1, 2).T
+        chosen, position = np.unique(rows, return_inverse=True)
+        config = engine.TrainConfig.from_params(self.estimator.get_params())
+        found = engine.zero_shot(config, self.dataset.items[chosen], known[chosen])
+        return None if found is None else found[position, columns].astype(np.float64)
 
     def run_round(self) -> int:
         """Train, measure and pose; return the number of questions."""

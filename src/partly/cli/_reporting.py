@@ -84,7 +84,7 @@ def _collect(blocks: Rows, chosen: Index, parts: list[npt.NDArray[np.float32]]) 
         yield rows, block
 
 
-def evaluated_part(data: Dataset, hold: Index) -> str:
+def part_name(data: Dataset, hold: Index) -> str:
     """Return the name of the part that scores are on."""
     return "test" if data.test is not None else "held-out" if len(hold) else "training"
 
@@ -95,7 +95,7 @@ def score_record(report: page.Report, data: Dataset, hold: Index) -> dict[str, A
     assert truth is not None
     assert run.ap is not None
     yes, no = truth.counts()
-    record: dict[str, Any] = {"part": evaluated_part(data, hold), "items": len(truth), "scores": run.scores}
+    record: dict[str, Any] = {"part": part_name(data, hold), "items": len(truth), "scores": run.scores}
     if run.own is not None:
         record["at_own_thresholds"] = run.own
     if run.missing is not None and run.missing.biased:

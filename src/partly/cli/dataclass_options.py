@@ -29,12 +29,12 @@ def plugins_in(folder: str) -> Callable[[str], list[str]]:
 
     def complete(begun: str) -> list[str]:
         files = (Path(__file__).parents[1] / folder).glob("[!_]*.py")
-        return sorted(name for file in files for name in _provided(file) if name.startswith(begun))
+        return sorted(name for file in files for name in _plugin_names(file) if name.startswith(begun))
 
     return complete
 
 
-def _provided(file: Path) -> list[str]:
+def _plugin_names(file: Path) -> list[str]:
     """Return the names in `PROVIDES` of a plug-in file, or the name of the file."""
     provides = re.search(r"^PROVIDES = \{(.*?)\}", file.read_text("utf-8"), re.M | re.S)
     return re.findall(r'"([^"]+)":', provides[1]) if provides else [file.stem.replace("_", "-")]

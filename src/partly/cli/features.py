@@ -37,11 +37,11 @@ def features(
     from partly import data as files
     from partly.distributed.devices import device_of
     from partly.engine import make_features
-    from partly.executors import placed
+    from partly.executors import get_executor
 
     if on != "here" and device not in ("auto", "cpu"):
         raise SettingError(f"device = {device!r}: with --on {on}, features are computed on CPUs. Leave out --device.")
-    results = placed(on, address)
+    results = get_executor(on, address)
     # Labels in the data are not used, so their open questions need no answer.
     opened = files.read(data, skip_bad=reading.skip_bad, size=reading.size, absent="unknown", uncertain="unknown")
     if opened.test is not None:

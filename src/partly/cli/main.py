@@ -16,7 +16,7 @@ import partly
 from partly import cli
 from partly.cli.app import app
 from partly.cli.printing import printable, say
-from partly.distributed.launched import launched
+from partly.distributed.launched import current_rank
 from partly.errors import PartlyError, SettingError, Stopped
 
 for _module in pkgutil.iter_modules(cli.__path__):
@@ -50,7 +50,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     warnings.showwarning = _print_warning
     try:
-        if launched().count > 1 and sys.argv[1:2] != ["train"]:
+        if current_rank().count > 1 and sys.argv[1:2] != ["train"]:
             raise SettingError("Only `partly train` supports several processes. Run other commands as one process.")
         app()
     except PartlyError as error:

@@ -66,7 +66,7 @@ def predict(
 ) -> None:
     """Write the probability of every label for every item."""
     from partly.data import for_spreadsheets
-    from partly.executors import placed
+    from partly.executors import get_executor
 
     if (data is None) != beliefs:
         raise SettingError("Give DATA to predict, or --beliefs for the items that the run was trained on.")
@@ -78,7 +78,7 @@ def predict(
     selection |= {"teacher": teacher, "teacher_only": teacher_only}
     files = parquet_files(data) if data is not None and known is None else []
     if files:
-        count = predict_files(run, files, out, placed(on, address), selection)
+        count = predict_files(run, files, out, get_executor(on, address), selection)
         say(f"Predicted {count} of {len(files)} files; the others were up to date. Folder: {out}")
         print_json({"files": len(files), "scored": count, "out": out}, as_json)
         return
@@ -255,12 +255,12 @@ def _model_identity(run: Path) -> dict[str, Any]:
     """Return digests of the run, of its weights and of its calibration."""
     from partly.atomic_io import sha256_of
     from partly.engine import checkpoint
-    from partly.engine.folder import CALIBRATION, finished
+    from partly.engine.folder import CALIBRATION, read_finished
 
     calibration = run / CALIBRATION
     return {
         "run": checkpoint.run_of(run),
-        "weights": finished(run)[2]["tensors_sha256"],
+        "weights": read_finished(run)[2]["tensors_sha256"],
         "calibration": sha256_of(calibration) if calibration.exists() else None,
     }
 

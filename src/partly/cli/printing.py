@@ -10,20 +10,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from partly.distributed.launched import launched
+from partly.distributed.launched import current_rank
 
 COLUMNS = {"mAP": "mAP", "CF1": "CF1", "OF1": "OF1", "exact_match": "exact", "P@1": "P@1"}  # metric -> heading
 
 
 def say(text: str) -> None:
     """Print a note to stderr, from the first process only."""
-    if launched().first:
+    if current_rank().first:
         print(printable(text), file=sys.stderr)
 
 
 def show(text: str) -> None:
     """Print a line of the result to stdout, from the first process only."""
-    if launched().first:
+    if current_rank().first:
         print(printable(text))
 
 
@@ -47,7 +47,7 @@ def summarize(labels: Mapping[str, Any]) -> str:
 
 def print_json(result: Any, as_json: bool) -> bool:
     """Print a result as JSON if `as_json`, and return `as_json`."""
-    if as_json and launched().first:
+    if as_json and current_rank().first:
         print(json.dumps(_plain(result), allow_nan=False))
     return as_json
 
@@ -67,7 +67,7 @@ def print_scores(rows: dict[str, dict[str, float]], report: Path | None = None, 
     """Print a table of the main metrics, one row per run, and the number of known entries; JSON holds all metrics."""
     if report is not None:
         say(f"Report: {report}")
-    if not launched().first or print_json({"scores": rows, "report": report}, as_json):
+    if not current_rank().first or print_json({"scores": rows, "report": report}, as_json):
         return
     from rich import box
     from rich.console import Console

@@ -185,7 +185,7 @@ def train(
     if evidence and not engine.backbones_of(scored):
         say("The report shows no evidence: this backbone has no feature maps.")
         evidence = False
-    return _reported(f"{data}: {method}", run, opened, fit, hold, scored, final, evidence, unlisted, out)
+    return _write_report(f"{data}: {method}", run, opened, fit, hold, scored, final, evidence, unlisted, out)
 
 
 def _prepare(config: TrainConfig, opened: Dataset, out: Output) -> PreparedData:
@@ -212,7 +212,7 @@ def _has_one_epoch(config: TrainConfig, data: PreparedData) -> bool:
     return resolve_config(config, prepare_for_training(data.items), data.labels)[0].epochs == 1
 
 
-def _reported(
+def _write_report(
     title: str,
     run: Path,
     opened: Dataset,

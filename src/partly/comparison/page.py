@@ -13,7 +13,6 @@ from markupsafe import Markup
 from partly.atomic_io import write_file
 from partly.comparison import charts, markdown, verdict
 from partly.comparison.groups import ORIGIN, Group, gather
-from partly.comparison.plan import RECIPE
 from partly.comparison.results import Record
 from partly.comparison.verdict import Verdict
 from partly.errors import DataError
@@ -22,6 +21,10 @@ from partly.report.plots import Style
 
 CERTAINTIES = {"clear": "clear win", "shared": "shared lead", "open": "no winner", "alone": "one method"}
 MAX_OPEN_TABLES = 4  # more tables are collapsed
+SHOWN_OPTIONS = (  # of the configuration that was run
+    *("epochs", "batch_size", "lr", "weight_decay", "optimizer", "schedule", "schedule_settings"),
+    *("accumulate", "average", "precision", "compile", "backbone", "backbone_settings"),
+)
 
 
 def write(
@@ -121,7 +124,7 @@ def _describe_origin(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def _describe_recipe(record: Record) -> tuple[str, str, str, str]:
-    options = ", ".join(f"{name} {value}" for name, value in record["ran"].items() if name in (*RECIPE, "optimizer"))
+    options = ", ".join(f"{name} {value}" for name, value in record["ran"].items() if name in SHOWN_OPTIONS)
     return record["data"], record["head"], record["optimizer"], options
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from partly import methods, scenarios
 from partly.active import LoopConfig
+from partly.config import STORED_NAMES
 from partly.data import LabelSemantics
 from partly.data.formats import digits, scenes
 from partly.errors import SettingError, did_you_mean, within
@@ -24,12 +25,14 @@ REFERENCES = (AUTO, SCIKIT)  # reference baselines, which choose their own model
 FULL = "full"  # scenario in which nothing is hidden
 NAIVE = ("assume-negative", "bce")  # naive baselines
 VALIDATIONS = ("complete", "partial")
-SIMULATED: dict[str, Any] = {"rounds": 10, "errors": 0.0}  # rounds of questions, and share of wrong answers
-# Training options that an experiment may fix for all its cells.
-RECIPE = (
-    *("epochs", "batch_size", "lr", "weight_decay", "schedule", "schedule_settings"),
-    *("accumulate", "average", "precision", "compile"),
-    *("backbone", "backbone_settings"),
+SIMULATED: dict[str, Any] = {"rounds": 10, "errors": 0.0}  # of questions, and the share of the answers that is wrong
+CELL_OPTIONS = ("method", "head", "optimizer", "seed", "settings")  # training options that cells differ in
+# Training options that an experiment may fix for all its cells, by the names in run.json and in Python.
+FIXED_OPTIONS = tuple(
+    option
+    for pair in STORED_NAMES.items()
+    for option in dict.fromkeys(pair)
+    if option not in (*CELL_OPTIONS, "hierarchy", "penalty", "recipe")  # a preset would choose the method
 )
 OPTIONAL = ("asks", "size", "known_only", "method_sha256")  # fields that only some cells have
 
@@ -109,10 +112,11 @@ class Experiment:
                 scenarios.parse(text)
         for text in self.methods:
             method_and_settings(text)
-        for names, known, kind in ((self.validation, VALIDATIONS, "validation"), (self.recipe, RECIPE, "recipe entry")):
-            for name in names:
-                if name not in known:
-                    raise SettingError(f"There is no {kind} {name!r}.{did_you_mean(name, known)}")
+        allowed = ((self.validation, VALIDATIONS, "validation"), (self.recipe, FIXED_OPTIONS, "recipe entry"))
+        for given, known, what in allowed:
+            for word in given:
+                if word not in known:
+                    raise SettingError(f"There is no {what} {word!r}.{did_you_mean(word, known)}")
         for name in self.data:
             cut_of(name)
         for query in self.queries:

@@ -13,9 +13,9 @@ from partly.comparison.live_view import LiveView
 from partly.comparison.plan import Cell, Experiment
 from partly.comparison.protocol import ProtocolError, check_no_leak, open_data, record_failure, run_cell
 from partly.data import Dataset, LabelSemantics
-from partly.distributed.progress import allowed, step
+from partly.distributed.progress import allow_progress, step
 from partly.errors import DataError, PartlyError, Stopped, listing
-from partly.executors import Died, Results, placed
+from partly.executors import Died, Results, get_executor
 
 How = tuple[str | None, bool, LabelSemantics]  # labels, skip_bad and label semantics of an experiment
 
@@ -46,8 +46,8 @@ def run(
     A failed cell is recorded with its reason and retried next time; `Incomplete` is raised when all others are
     finished. `executors` decides where cells run, and how many at a time.
     """
-    with allowed(progress):
-        return _run(experiment, out, placed(on, address, workers), progress)
+    with allow_progress(progress):
+        return _run(experiment, out, get_executor(on, address, workers), progress)
 
 
 def _run(experiment: Experiment, out: Path, execute: Results, progress: bool) -> list[results.Record]:

@@ -1,9 +1,8 @@
-"""Several processes, on one machine or many, that train one model as one process would.
+"""Several processes, on one machine or many, that train one model with the result of a single process.
 
-Each reads its share of a batch, and its network sees that alone (`share`). What networks make of all shares is gathered
-in every process; from there on everything is computed everywhere, of the whole batch, as one process would. Only the
-first process writes.
+Each process reads its share of a batch, and its network sees only that (`share`). The outputs of all networks are
+gathered in every process; everything else is computed everywhere on the whole batch. Only the first process writes.
 
-`launched` is what a launcher has said (it needs no torch), `group` how the processes talk to each other, `layers` what
-a network computes of a whole batch.
+`launched` reads the rank that a launcher set (without torch), `group` communicates, and `layers` computes over whole
+batches.
 """

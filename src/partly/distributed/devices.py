@@ -1,19 +1,19 @@
-"""The device that a process computes on."""
+"""The device of a process."""
 
 from __future__ import annotations
 
 import torch
 
-from partly.distributed.launched import launched
+from partly.distributed.launched import current_rank
 from partly.errors import SettingError
 
 
 def device_of(name: str) -> str:
-    """A device that there is."""
+    """Return an available device; refuse one that cannot be used here."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda" and launched().count > 1:
-        name = f"cuda:{launched().local_rank}"  # a GPU for each process of a machine
+    if name == "cuda" and current_rank().count > 1:
+        name = f"cuda:{current_rank().local_rank}"  # a GPU for each process of a machine
     try:
         torch.empty(0, device=name)
     except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:

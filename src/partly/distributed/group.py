@@ -1,8 +1,7 @@
-"""The processes of a run, as one of them sees them: what they add up, agree on and wait for.
+"""The group of processes of a run: sums, agreement and barriers.
 
-torch.distributed is used directly: what accelerate would add, the choice of a device and of a backend, takes two lines
-here, and its launcher sets the same variables as torchrun. Where a script has set up processes by itself (an
-`Accelerator`, for one), these are taken.
+torch.distributed is used directly: accelerate would only choose device and backend, which takes two lines here, and its
+launcher sets the same variables as torchrun. Processes that a script has set up itself (an `Accelerator`) are used.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from partly.distributed.launched import RankInfo, launched
+from partly.distributed.launched import RankInfo, current_rank
 from partly.errors import PartlyError, SettingError, listing
 
 WAIT = "PARTLY_WAIT"  # minutes after which a process that says nothing is given up; one that ends is noticed at once
@@ -30,32 +29,32 @@ MINUTES = 30.0  # where nobody says: the first may have to look at every picture
 
 
 class Lost(PartlyError):
-    """Another process of the run has ended, or does not answer."""
+    """Raised when another process of the run has ended or does not answer."""
 
 
 @dataclass(frozen=True)
 class Group(RankInfo):
-    """Several processes, or one alone: then all of this is nothing to do."""
+    """Several processes, or a single one, for which every operation does nothing."""
 
     def rows(self, count: int) -> slice:
-        """Which of so many rows are this one's: shares as equal as can be, in the order of the processes."""
+        """Return this process's share of `count` rows, in the order of the processes and as equal as possible."""
         each, more = divmod(count, self.count)
         start = self.rank * each + min(self.rank, more)
         return slice(start, start + each + (self.rank < more))
 
     def total(self, tensor: Tensor) -> Tensor:
-        """The sum over all processes, in the place of what was in the tensor; the same bits in each of them."""
+        """Replace a tensor by its sum over all processes, with the same bits in each."""
         if self.count > 1:
-            with _told():
-                _distributed().all_reduce(tensor)
+            with _explain_errors():
+                _import_distributed().all_reduce(tensor)
         return tensor
 
     def total_of(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The same of an array that nobody else holds."""
+        """Return the sum of an array over all processes; the array may be overwritten."""
         return self.total(torch.from_numpy(array)).numpy() if self.count > 1 else array
 
     def average(self, tensors: Iterable[Tensor | None]) -> None:
-        """Put the mean over all processes in the place of each of these. What is equal everywhere stays as it is."""
+        """Replace tensors by their means over all processes; equal values keep their bits."""
         if self.count == 1:
             return
         there = [tensor for tensor in tensors if tensor is not None]
@@ -64,34 +63,34 @@ class Group(RankInfo):
             tensor.copy_(part.view_as(tensor))
 
     def wait(self) -> None:
-        """Until all are here."""
+        """Wait for all processes."""
         self.total(torch.zeros(1))
 
     @contextmanager
     def rank_zero_first(self) -> Iterator[None]:
-        """First the first, then all others: who comes later finds what it has written."""
+        """Run in the first process, then in all others, which find what it has written."""
         if not self.first:
             self.wait()
         yield
         if self.first:
             self.wait()
 
-    def asked(self, *questions: bool) -> list[bool]:
-        """Which of these any of them says yes to."""
+    def any_yes(self, *questions: bool) -> list[bool]:
+        """Return for each question whether any process answers yes."""
         if self.count == 1:
             return list(questions)
         return (self.total(torch.tensor(questions, dtype=torch.float32)) > 0).tolist()
 
     def assert_consistent(self, on: Mapping[str, Any]) -> None:
-        """Refuse, in all of them, where one has other values (plain ones, or tensors) under these names."""
+        """Raise in all processes if one has other values (plain ones, or tensors) under these names."""
         if self.count == 1:
             return
         marks = torch.tensor([_mark(list(on)), *map(_mark, on.values())])
         size = self.total(torch.tensor([len(marks), len(marks) ** 2]))
         told = ["the number of things to compare"]
         if int(size[1]) * self.count == int(size[0]) ** 2:  # the same in all
-            with _told():
-                _distributed().broadcast(first := marks.clone(), 0)
+            with _explain_errors():
+                _import_distributed().broadcast(first := marks.clone(), 0)
             other = self.total((marks != first).long())
             told = [name for name, count in zip(["the names", *on], other.tolist(), strict=True) if count]
         if told:
@@ -107,11 +106,11 @@ ALONE = Group()
 
 @cache
 def process_group() -> Group:
-    """The processes that a launcher has started, this one among them; they meet when it is first asked for."""
-    place = launched()
+    """Return the group of processes that a launcher started; they connect at the first call."""
+    place = current_rank()
     if place.count == 1:
         return ALONE
-    distributed = _distributed()
+    distributed = _import_distributed()
     if not distributed.is_initialized():
         _meet(distributed, place, timedelta(minutes=_minutes()))
         atexit.register(distributed.destroy_process_group)
@@ -124,10 +123,10 @@ def process_group() -> Group:
 
 
 def _meet(distributed: Any, place: RankInfo, wait: timedelta) -> None:
-    """Under names of this attempt: where torchrun has started processes again, those that ended have left theirs."""
+    """Connect under keys of this attempt: after a restart by torchrun, keys of ended processes are still there."""
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    with _told():
+    with _explain_errors():
         store, *_ = next(distributed.rendezvous("env://", place.rank, place.count, timeout=wait))
         store.set_timeout(wait)
         named = distributed.PrefixStore(f"partly {attempt}", store)
@@ -136,8 +135,8 @@ def _meet(distributed: Any, place: RankInfo, wait: timedelta) -> None:
         distributed.all_reduce(torch.zeros(1))
 
 
-def _distributed() -> Any:
-    """Imported by who needs it: alone, nobody does."""
+def _import_distributed() -> Any:
+    """Import torch.distributed, which a single process does not need."""
     import torch.distributed
 
     return torch.distributed
@@ -155,12 +154,12 @@ def _minutes() -> float:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """What goes wrong between processes, told so that somebody can do something about it."""
+def _explain_errors() -> Iterator[None]:
+    """Raise errors between processes with advice on what to do."""
     try:
         yield
     except RuntimeError as error:
-        place, words = launched(), str(error).splitlines()[0]
+        place, words = current_rank(), str(error).splitlines()[0]
         words = words.split("] ", 1)[-1].split(". ")[0]  # without the place in the code of gloo, and what it guesses
         raise Lost(
             f"process {place.rank} of {place.count}: another process of this run has ended or does not answer "
@@ -170,7 +169,7 @@ def _told() -> Iterator[None]:
 
 
 def _mark(value: Any) -> int:
-    """A number that tells values apart."""
+    """Return a number that identifies a value."""
     if isinstance(value, Tensor):
         content = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
         sha = hashlib.sha256(f"{value.dtype}{list(value.shape)}".encode())

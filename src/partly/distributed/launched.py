@@ -23,7 +23,7 @@ class RankInfo:
         return self.rank == 0
 
 
-def launched() -> RankInfo:
+def current_rank() -> RankInfo:
     """Return the rank that a launcher has set, or that of a single process."""
     env = os.environ
     if not all(env.get(name) for name in NEEDED) or int(env["WORLD_SIZE"]) < 2:

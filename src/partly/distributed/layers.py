@@ -1,7 +1,7 @@
-"""What a network computes of a whole batch, while each process has only some of its rows.
+"""Layers over a whole batch while each process has some of its rows.
 
-Batch normalisation takes mean and variance over all processes (torch's own way to do so is for GPUs alone). Dropout is
-drawn for the whole batch in each process, which then takes its rows: so it is what one process draws.
+Batch normalization uses mean and variance over all processes (torch's own synchronization needs GPUs). Dropout masks
+are drawn for the whole batch in each process, so they are those of a single process.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from partly.errors import SettingError
 
 @contextmanager
 def over_batch(own: Tensor, rows: slice, of: int, group: Group) -> Iterator[None]:
-    """While it lasts, a network works on `own`, which are these rows of a batch of `of`.
+    """Let a network work on `own`, which are these rows of a batch of `of`.
 
-    What is drawn for rows of its own (by other layers than dropout) is drawn anew in each process; afterwards the
-    generator is the same in all of them again, so that what is drawn of the gathered batch is too.
+    Other layers than dropout draw for their own rows; afterwards the generator is the same in all processes again.
     """
     generator = torch.cuda.default_generators[own.device.index] if own.is_cuda else torch.default_generator
     common = generator.clone_state()
@@ -61,17 +60,17 @@ class _OverBatch(TorchFunctionMode):
         momentum: float = 0.1,
         eps: float = 1e-5,
     ) -> Tensor:
-        """As `F.batch_norm`, over the rows of all processes."""
+        """Like `F.batch_norm`, over the rows of all processes."""
         if not training:
             return F.batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
-        if _worked_out_again():
+        if _is_recomputed():
             raise SettingError(
                 "Batch normalisation that learns inside torch.utils.checkpoint, or without gradients, cannot be taken "
                 "over several processes. Put it at rest (the backbone's settings keep_statistics or freeze), or train "
                 "with one process."
             )
         wide = (1, -1, *[1] * (x.ndim - 2))
-        count, mean, variance = self._measured(x)
+        count, mean, variance = self._moments(x)
         with torch.no_grad():
             for running, now in ((running_mean, mean), (running_var, variance * count / (count - 1).clamp(min=1))):
                 if running is not None:
@@ -80,9 +79,9 @@ class _OverBatch(TorchFunctionMode):
         shift = -mean * scale if bias is None else bias - mean * scale
         return torch.addcmul(shift.view(wide), x, scale.view(wide))
 
-    def _measured(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Number of values, mean and variance of each channel over all processes, [C] each; from those of each process,
-        which are exchanged at once. A row that only stands in does not count."""
+    def _moments(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return count, mean and variance of each channel over all processes, [C] each, with one exchange. Stand-in
+        rows do not count."""
         over = (0, *range(2, x.ndim))
         mean = x.mean(over)  # torch.var_mean takes many times as long on maps whose channels lie together
         variance = (x - mean.detach().view(1, -1, *[1] * (x.ndim - 2))).square().mean(over)
@@ -95,9 +94,9 @@ class _OverBatch(TorchFunctionMode):
         return counts.sum(dim=0), mean, (shares * (variances + (means - mean).square())).sum(dim=0)
 
     def dropout(self, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-        """As `F.dropout`, with the mask that one process would draw; where rows are not items, or are worked out again
-        for the gradient, with one that is drawn for them alone."""
-        if not training or not 0 < p < 1 or len(x) % self.own or _worked_out_again():
+        """Like `F.dropout`, with the mask that a single process would draw; with a mask of its own if rows are not
+        items, or are recomputed for the gradient."""
+        if not training or not 0 < p < 1 or len(x) % self.own or _is_recomputed():
             return F.dropout(x, p, training, inplace)
         each = len(x) // self.own
         start = self.rows.start if self.rows.start < self.rows.stop else 0
@@ -106,8 +105,8 @@ class _OverBatch(TorchFunctionMode):
         return x.mul_(mask) if inplace else x * mask
 
 
-def _worked_out_again() -> bool:
-    """Whether this is inside torch.utils.checkpoint, which calls it once more in the backward pass, as torch has it."""
+def _is_recomputed() -> bool:
+    """Return True inside torch.utils.checkpoint, which calls a layer again in the backward pass."""
     hooked = torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
     return hooked or not torch.is_grad_enabled()
 
@@ -118,7 +117,7 @@ def _total(tensor: Tensor, group: Group) -> Tensor:
 
 
 class _Total(torch.autograd.Function):
-    """The sum over processes. What each makes of it flows back to all."""
+    """Sum over processes, with gradients to all of them."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, group: Group) -> Tensor:

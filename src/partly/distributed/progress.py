@@ -1,7 +1,7 @@
 """Show progress on a terminal: one line with the current step, or a bar in its place.
 
 Nothing is shown if stderr is not a terminal (so not with --quiet), in all processes but the first, and within
-`allowed(False)`, which `progress=False` of the Python interface uses.
+`allow_progress(False)`, which `progress=False` of the Python interface uses.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, TextIO, cast
 
-from partly.distributed.launched import launched
+from partly.distributed.launched import current_rank
 
 DELAY_SECONDS = 1.0  # shorter steps are not shown
 PER_SECOND = 4  # updates of the line
@@ -78,12 +78,12 @@ _LINE = _Line()
 
 def visible() -> bool:
     """Return True if progress should be shown: on a terminal, in the main thread of the first process."""
-    ours = launched().first and threading.current_thread() is threading.main_thread()
+    ours = current_rank().first and threading.current_thread() is threading.main_thread()
     return _ALLOWED.get() and ours and sys.stderr.isatty()
 
 
 @contextmanager
-def allowed(wanted: bool) -> Iterator[None]:
+def allow_progress(wanted: bool) -> Iterator[None]:
     """Show progress within this context only if `wanted`, here and in all outer contexts."""
     before = _ALLOWED.set(_ALLOWED.get() and wanted)
     try:
@@ -100,14 +100,14 @@ def step(words: str) -> Iterator[None]:
         return
     _LINE.steps.append((words, time.monotonic()))
     try:
-        with nullcontext() if _LINE.steps[1:] else _shown():
+        with nullcontext() if _LINE.steps[1:] else _show():
             yield
     finally:
         _LINE.steps.pop()
 
 
 @contextmanager
-def _shown() -> Iterator[None]:
+def _show() -> Iterator[None]:
     """Show the line on the terminal, below everything that is printed."""
     streams = sys.stdout, sys.stderr
     _LINE.terminal = sys.stderr

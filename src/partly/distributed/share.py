@@ -1,4 +1,4 @@
-"""A process's share of a batch. Only networks can do something with it, and what they make is of the whole batch."""
+"""A process's shard of a batch. Only networks can use it, and their outputs are those of the whole batch."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from partly.errors import SettingError
 
 @dataclass(frozen=True, eq=False)
 class BatchShard:
-    """In the place of x [B, ...] where a batch is spread over processes.
+    """Takes the place of x [B, ...] if a batch is spread over processes.
 
-    Who looks at items by himself would see a part and take it for all: he is refused.
+    Direct access to items is refused: code would take a part for the whole batch.
     """
 
     own: Tensor  # the rows of this process; one that stands in, where there are none
@@ -27,15 +27,15 @@ class BatchShard:
     group: Group
 
     def spread(self, network: Callable[[Tensor, Tensor | None], Any], z: Tensor | None = None) -> Any:
-        """What a network (or anything that works on items one by one) makes of the batch, a tensor or several [B, ...]:
-        each process works on its rows alone."""
+        """Apply a network (or any function of single items) to the rows of this process, and return the output of the
+        whole batch, one or several tensors [B, ...]."""
         known = None if z is None else z[self.rows] if self.rows.start < self.rows.stop else z[:1]
         with over_batch(self.own, self.rows, self.of, self.group):
             made = network(self.own, known)
-        return self.gathered(made) if isinstance(made, Tensor) else tuple(map(self.gathered, made))
+        return self.gather(made) if isinstance(made, Tensor) else tuple(map(self.gather, made))
 
-    def gathered(self, own: Tensor) -> Tensor:
-        """The rows of all processes, [B, ...], of those of this one."""
+    def gather(self, own: Tensor) -> Tensor:
+        """Return the rows of all processes, [B, ...], from those of this one."""
         whole: Tensor = _Gathered.apply(own[: self.rows.stop - self.rows.start], self)  # type: ignore[no-untyped-call]
         return whole
 
@@ -60,8 +60,8 @@ def refuse(what: str) -> NoReturn:
 
 
 class _Gathered(torch.autograd.Function):
-    """Backwards each process follows its own rows alone. The loss is the same in all of them, and gradients become the
-    mean over processes (`Group.average`): so that this is their sum, what flows back is multiplied by their number."""
+    """Gather rows. In the backward pass each process follows its own rows. Gradients are averaged over processes
+    (`Group.average`), so they are multiplied by the number of processes here to give their sum."""
 
     @staticmethod
     def forward(ctx: Any, own: Tensor, share: BatchShard) -> Tensor:

@@ -1,8 +1,9 @@
-"""How many threads are used: one for small work, by commands and in Python alike; for other work a command takes the
-cores that there are, and a library leaves that to its caller.
+"""Number of threads: one for small work; otherwise a command uses the available cores, and the library leaves it to its
+caller.
 
-Besides torch, NumPy and SciPy each have a pool of BLAS threads, and scikit-learn one of OpenMP. On small work they wait
-for each other longer than they compute, and on a busy machine much longer."""
+Besides torch, NumPy and SciPy have pools of BLAS threads, and scikit-learn has one of OpenMP. On small work they wait
+for each other longer than they compute, and much longer on a busy machine.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ SMALL = 1 << 28  # items x features x labels below which threads wait for each o
 
 
 def cores(root: Path = Path("/")) -> int:
-    """That this process may use: those it is bound to, and no more than its control group is given the time of."""
+    """Return the number of cores that this process may use, by its affinity and its control group."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min([bound, *_quotas(root)]))
 
 
 def _quotas(root: Path) -> list[int]:
-    """Of the control group of this process, version 2 or 1, as it is seen in a container."""
+    """Yield the CPU quotas of the control group, version 2 or 1, as seen in a container."""
     groups = root / "sys/fs/cgroup"
     found: list[int] = []
     with suppress(OSError, ValueError):  # none there, or "max"
@@ -42,9 +43,8 @@ def _quotas(root: Path) -> list[int]:
 
 
 def choose(size: float, root: Path = Path("/")) -> tuple[int, str]:
-    """Threads for a task of this size (items x features x labels), and why; 0 where somebody has chosen. It follows
-    from the task and the machine alone, never from how busy that is just now: a run that is started again would else
-    not give the same bits."""
+    """Return the threads for a task of this size (items x features x labels) and the reason; 0 if the user has chosen.
+    It depends on task and machine only, not on the current load, so that a resumed run gives the same bits."""
     if size < SMALL:
         return 1, "more threads do not speed up a task of this size"
     asked = next((f"{name}={os.environ[name]}" for name in ASKED if os.environ.get(name)), None)
@@ -55,12 +55,12 @@ def choose(size: float, root: Path = Path("/")) -> tuple[int, str]:
 
 
 def size_of(items: Any, labels: Any) -> float:
-    """How much work it is to learn these labels [N, L] from these items. A backbone has never little to do."""
+    """Return the amount of work to learn labels [N, L] from items; with a backbone it is never small."""
     return len(items) * items.shape[0] * labels.shape[1] if items.kind == "features" else math.inf
 
 
 def set_threads(count: int) -> None:
-    """Let torch, BLAS and OpenMP use so many threads from now on."""
+    """Set the number of threads of torch, BLAS and OpenMP."""
     import torch
 
     _pools().limit(limits=count)
@@ -68,9 +68,9 @@ def set_threads(count: int) -> None:
 
 
 @contextmanager
-def limited(size: float) -> Iterator[None]:
-    """Use one thread while it lasts, where the work is small: the bits then do not depend on any pool. What there was
-    before is restored by whoever leaves last."""
+def thread_limit(size: float) -> Iterator[None]:
+    """Use one thread within this context if the work is small, so that results do not depend on a pool. The last one to
+    leave restores the previous number."""
     if size >= SMALL:
         yield
         return
@@ -81,13 +81,13 @@ def limited(size: float) -> Iterator[None]:
         _LIMIT.leave()
 
 
-def limiting(size: Callable[..., float]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Run a function within `limited`; `size` computes how much work it is from the same arguments."""
+def limit_threads(size: Callable[..., float]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that runs a function within `thread_limit`; `size` computes the work from its arguments."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
         def inside(*given: P.args, **named: P.kwargs) -> R:
-            with limited(size(*given, **named)):
+            with thread_limit(size(*given, **named)):
                 return function(*given, **named)
 
         return inside
@@ -96,14 +96,14 @@ def limiting(size: Callable[..., float]) -> Callable[[Callable[P, R]], Callable[
 
 
 def workers() -> int:
-    """How many threads independent jobs may use, though each of them is limited to one."""
+    """Return how many threads independent jobs may use together; each of them is limited to one."""
     import torch
 
     return _LIMIT.before or torch.get_num_threads()
 
 
 class _Limit:
-    """One thread for as long as somebody is inside; threads of one process share pools."""
+    """One thread while any context is active; the threads of a process share pools."""
 
     def __init__(self) -> None:
         self.lock, self.inside, self.before, self.pools = threading.Lock(), 0, 0, None
@@ -135,12 +135,12 @@ _LIMIT: Any = _Limit()
 
 
 def _pools() -> Any:
-    """The pools of this process, looked up again once scikit-learn is there, which is imported late."""
-    return _known_pools("sklearn" in sys.modules)
+    """Return the thread pools of this process; they are looked up again after scikit-learn is imported."""
+    return _find_pools("sklearn" in sys.modules)
 
 
 @cache
-def _known_pools(with_scikit_learn: bool) -> Any:
+def _find_pools(with_scikit_learn: bool) -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

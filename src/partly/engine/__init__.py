@@ -37,6 +37,7 @@ from partly.engine.resolution import (
     resolve_config,
     spell_out,
 )
+from partly.engine.teaching import zero_shot
 from partly.engine.training import Validation
 from partly.engine.verification import verify
 from partly.engine.warm_start import match_labels, warm_start
@@ -96,4 +97,5 @@ __all__ = [
     "warm_start",
     "weight_memory",
     "write_scores",
+    "zero_shot",
 ]

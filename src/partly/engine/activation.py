@@ -1,11 +1,12 @@
-"""Where in a picture the evidence for a label is: class activation, by the gradient of its logit.
+"""Class activation maps: where in an image the evidence for a label is, by the gradient of its logit.
 
 Papers: B. Zhou, A. Khosla, A. Lapedriza, A. Oliva, A. Torralba. Learning Deep Features for Discriminative Localization.
 CVPR 2016. R. R. Selvaraju and others. Grad-CAM. ICCV 2017. R. L. Draelos, L. Carin. HiResCAM. arXiv:2011.08891.
 
-The maps of the backbone are multiplied with the gradient place by place, as in HiResCAM, and not with its mean over the
-places: whatever the pooling, the values of a picture then add up to what a linear head makes of the maps (its logit
-less the bias). With `gap` and a linear head it is the map of Zhou and others, divided by the number of places.
+The maps of the backbone are multiplied with the gradient position by position, as in HiResCAM, instead of with its mean
+over positions. For any pooling, the values of an image then add up to the contribution of the maps to a linear head
+(its logit without the bias). With `gap` and a linear head, this is the map of Zhou et al. divided by the number of
+positions.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from partly.networks.backbones import Backbone
 
 
 def backbones_of(fitted: FittedModel) -> list[Backbone]:
-    """Those that make maps of pictures; a method with two networks has two."""
+    """Return the backbones that compute maps of images; a method with two networks has two."""
     seen = chain(fitted.method.modules(), fitted.body.modules() if fitted.body is not None else ())
     given = fitted.method.task.items
     kind = (given.origin or given).kind
@@ -35,15 +36,15 @@ def backbones_of(fitted: FittedModel) -> list[Backbone]:
 
 
 def logits_of(fitted: FittedModel, x: Tensor) -> Tensor:
-    """Logits [B, L] of a batch with all that comes before them, through which a gradient can go."""
+    """Return logits [B, L] of a batch, with gradients through frozen features as well."""
     x = x.to(fitted.method.device)
     logits: Tensor = fitted.method(x if fitted.body is None else fitted.body(x))
     return logits
 
 
 def activation(fitted: FittedModel, items: Items, labels: Sequence[int]) -> npt.NDArray[np.float32]:
-    """What each place of each picture says for one label of it, [B, h, w] on the grid of the backbone's maps: above 0
-    for yes, below for no. labels: a position for each item; all are looked at in one batch."""
+    """Return the evidence at each position of each image for one of its labels, [B, h, w] on the grid of the maps:
+    positive for yes, negative for no. labels: a position for each item; all items are one batch."""
     backbones = backbones_of(fitted)
     if not backbones:
         raise SettingError("Evidence is found in the maps that a backbone makes of pictures; this model makes none.")
@@ -52,7 +53,7 @@ def activation(fitted: FittedModel, items: Items, labels: Sequence[int]) -> npt.
         eval_mode(fitted.method),
         eval_mode(fitted.body or fitted.method),
         torch.enable_grad(),
-        _kept(backbones) as kept,
+        _record_maps(backbones) as kept,
     ):
         logits = logits_of(fitted, x)
         chosen = logits[torch.arange(len(x)), torch.tensor(labels)].sum()
@@ -65,9 +66,9 @@ def activation(fitted: FittedModel, items: Items, labels: Sequence[int]) -> npt.
 
 
 @contextmanager
-def _kept(backbones: Sequence[Backbone]) -> Iterator[list[Tensor]]:
-    """What these backbones make of a batch for as long as this lasts, where the gradient begins: it need not go through
-    a backbone, which may be frozen, and is large."""
+def _record_maps(backbones: Sequence[Backbone]) -> Iterator[list[Tensor]]:
+    """Record the maps that these backbones compute within this context. The gradient starts there and does not go
+    through the backbone, which is large and may be frozen."""
     made: list[Tensor] = []
 
     def keeping(backbone: Backbone) -> None:

@@ -1,11 +1,11 @@
-"""Durable save and load. What was saved survives a kill, a full disk and a flipped byte, or the damage is noticed.
+"""Durable checkpoints: they survive a kill, a full disk and a flipped byte, or the damage is detected.
 
-A checkpoint is two files: tensors (safetensors) and a JSON record that holds the SHA-256 of the tensors and of itself.
-Both are written beside, forced to disk and renamed; without its record a tensor file does not count. Two are kept.
-The record also says of which run it is, by the digest of run.json: one of another run does not count either.
+A checkpoint is two files: tensors (safetensors) and a JSON record with the SHA-256 of the tensors and of itself. Both
+are written to temporary files, forced to disk and renamed; a tensor file without its record is ignored. Two checkpoints
+are kept. The record holds the digest of run.json, and a record of another run is ignored.
 
-The tensors are written one after the other by a few lines of our own: safetensors' writer makes a copy of all of them
-first, which for what is kept per entry is as much memory again. They are read by safetensors.
+Tensors are written one by one: safetensors' own writer first copies all of them, which doubles the memory of per-entry
+state. safetensors reads them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ DTYPES |= {bfloat16: "BF16", int16: "I16", boolean: "BOOL"}  # what safetensors 
 
 
 def run_of(folder: Path) -> str | None:
-    """Which run a folder holds: the digest of its run.json; None where there is none."""
+    """Return the digest of run.json, which identifies the run of a folder; None without one."""
     try:
         return sha256_of(folder / RUN)
     except (FileNotFoundError, NotADirectoryError):
@@ -60,8 +60,7 @@ def run_of(folder: Path) -> str | None:
 
 @dataclass(frozen=True)
 class FolderGuard:
-    """A folder as a run found it when it began there. Somebody may remove it meanwhile and begin another run in its
-    place, whose files are not to be mixed with those of this one."""
+    """A folder as a run found it. If it is replaced meanwhile, the run must not write into the new one."""
 
     folder: Path
     run: str | None
@@ -72,7 +71,7 @@ class FolderGuard:
         return cls(folder, run_of(folder), inode_of(folder / LOCK_NAME))
 
     def check(self) -> None:
-        """Asked before anything is written."""
+        """Refuse if the folder was replaced; call before anything is written."""
         if self != FolderGuard.of(self.folder):
             raise CheckpointError(
                 f"{self.folder}: was removed or replaced while this run was under way, so nothing more is saved there. "
@@ -81,22 +80,22 @@ class FolderGuard:
 
 
 def save(folder: Path, tensors: Mapping[str, Tensor], record: dict[str, Any]) -> None:
-    """Save as the newest checkpoint, then drop the oldest."""
+    """Save as the newest checkpoint, then remove the oldest."""
     number = 1 + max(map(_number, records(folder)), default=0)
     stem = folder / f"{PREFIX}{number:06d}"
     with disk_errors(folder):
         digest = _write_tensors(stem.with_suffix(".safetensors"), tensors)
         record = {"format": FORMAT, "run": run_of(folder), "tensors_sha256": digest, **record}
         with atomic_write(stem.with_suffix(".json")) as file:
-            file.write(_sealed(json.dumps(record, indent=1).encode()))
+            file.write(_seal(json.dumps(record, indent=1).encode()))
         for old in records(folder)[:-KEEP]:
             old.unlink()
             old.with_suffix(".safetensors").unlink(missing_ok=True)
 
 
 def add_copies(folder: Path) -> None:
-    """Copy the newest checkpoint, that of a finished run, until there are KEEP of it: a kill may have come between two
-    copies, or one was damaged. Only for the holder of the lock, after `clean`."""
+    """Copy the newest checkpoint of a finished run until there are KEEP: a kill or damage may have left fewer. Needs
+    the lock; call after `clean`."""
     run = run_of(folder)
     tensors, record = _read(records(folder)[-1], run)
     alike = [_read(path, run)[1]["tensors_sha256"] == record["tensors_sha256"] for path in records(folder)]
@@ -106,7 +105,7 @@ def add_copies(folder: Path) -> None:
 
 
 def load(folder: Path) -> tuple[Tensors, dict[str, Any], list[str]] | None:
-    """The newest checkpoint that is whole: tensors, record, what was wrong with newer ones. None where none is."""
+    """Return the newest intact checkpoint: tensors, record, and the problems of newer ones. None if there is none."""
     problems: list[str] = []
     run = run_of(folder)
     for path in reversed(records(folder)):
@@ -123,8 +122,8 @@ def load(folder: Path) -> tuple[Tensors, dict[str, Any], list[str]] | None:
 
 
 def clean(folder: Path) -> None:
-    """Drop what an interrupted save left behind, and set damaged checkpoints aside so that they do not take the
-    place of a whole one. Only for the holder of the lock, and only after `load` found a whole one or none at all."""
+    """Remove leftovers of an interrupted save, and set damaged checkpoints aside so that they do not replace an intact
+    one. Needs the lock; call only after `load` found an intact one or none at all."""
     remove_leftovers(folder)
     with disk_errors(folder):
         run = run_of(folder)
@@ -142,7 +141,7 @@ def clean(folder: Path) -> None:
 
 
 class Tensors(Mapping[str, Tensor]):
-    """The tensors of a file by name, each read when it is asked for: who wants the model alone reads no more."""
+    """Tensors of a file by name, read lazily: loading the model reads nothing else."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -152,7 +151,7 @@ class Tensors(Mapping[str, Tensor]):
 
     @property
     def nbytes(self) -> int:
-        """Of all of them, about."""
+        """Return the approximate size of all tensors."""
         return self._path.stat().st_size
 
     def __getitem__(self, name: str) -> Tensor:
@@ -171,7 +170,7 @@ class Tensors(Mapping[str, Tensor]):
 
 
 def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
-    """A safetensors file: the length of the header, the header, then tensor after tensor. Returns its SHA-256."""
+    """Write a safetensors file: length of the header, header, tensors. Return its SHA-256."""
     header, end = {}, 0
     # Large types first, as safetensors does, so that every tensor begins at a multiple of its type's size.
     order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
@@ -196,12 +195,12 @@ def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
 
 
 def records(folder: Path) -> list[Path]:
-    """The records there are, oldest first."""
+    """Return the records in a folder, oldest first."""
     return sorted((path for path in folder.glob(f"{PREFIX}*.json") if _number(path)), key=_number)
 
 
 def check(path: Path) -> None:
-    """Refuse a checkpoint that is not whole, or of another run, by its record."""
+    """Refuse a checkpoint that is damaged or of another run, by its record."""
     try:
         _read(path, run_of(path.parent))
     except CheckpointError as error:
@@ -209,18 +208,18 @@ def check(path: Path) -> None:
 
 
 def _number(path: Path) -> int:
-    """The number of a checkpoint's file; 0 for a file that only looks like one."""
+    """Return the number of a checkpoint file; 0 for other files."""
     digits = path.stem.removeprefix(PREFIX)
     return int(digits) if digits.isdecimal() else 0
 
 
 def _read(path: Path, run: str | None) -> tuple[Tensors, dict[str, Any]]:
-    """run: whose checkpoint it must be."""
+    """Read a checkpoint; run: the run that it must belong to."""
     try:
         with open_regular(path) as file:
             text = file.read()
-        body = text[: -len(_sealed(b""))]
-        if text != _sealed(body):
+        body = text[: -len(_seal(b""))]
+        if text != _seal(body):
             raise CheckpointError(f"{path.name} is damaged (its checksum does not match)")
         record: dict[str, Any] = read_json(body)
         if not isinstance(record, dict) or record.get("format") != FORMAT:
@@ -238,8 +237,8 @@ def _read(path: Path, run: str | None) -> tuple[Tensors, dict[str, Any]]:
         raise CheckpointError(f"{path.name} cannot be read ({error})") from None
 
 
-def _sealed(body: bytes) -> bytes:
-    """The body and, on the last line, its own checksum."""
+def _seal(body: bytes) -> bytes:
+    """Return the body with its own checksum on the last line."""
     return body + b"\n" + sha256(body).encode() + b"\n"
 
 
@@ -253,8 +252,7 @@ def save_beliefs(
     blocks: Iterable[npt.NDArray[Any]],
     ids: tuple[str, ...] | None,
 ) -> dict[str, Any]:
-    """Write what a method believes of the training entries, block after block, and whose they are; what the
-    checkpoint's record says of it."""
+    """Write the beliefs about training entries and the ids of their items; return the entry for the record."""
     if ids is not None:
         write_checksummed(folder / IDS, {"ids": list(ids)})
     with disk_errors(folder), atomic_write(folder / BELIEFS) as file:
@@ -265,7 +263,7 @@ def save_beliefs(
 def save_out_of_fold(
     folder: Path, shape: tuple[int, ...], blocks: Iterable[npt.NDArray[Any]], name: str = OUT_OF_FOLD
 ) -> None:
-    """Write logits of the training entries by who has not seen them, block after block, and their checksum."""
+    """Write out-of-fold logits of the training entries and their checksum."""
     path = folder / f"{name}.npy"
     with disk_errors(folder), atomic_write(path) as file:
         write_npy(file, shape, np.dtype(np.float32), blocks)

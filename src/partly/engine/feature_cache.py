@@ -1,8 +1,7 @@
-"""Features that a backbone makes of items, computed once into a folder that every command takes as data.
+"""Features of images and texts by a frozen backbone, computed once into a folder that every command accepts as data.
 
-The folder says in `features.json` of which items, by which backbone and with which weights they are: with anything else
-the same folder is refused. The matrix is written a block at a time, and how far it has come is written after it is on
-the disk, so that after a kill the same call goes on.
+`features.json` identifies items, backbone and weights; a folder of other features is refused. The matrix is written
+block by block, and progress is recorded after each block is on disk, so that an interrupted computation resumes.
 """
 
 from __future__ import annotations
@@ -48,23 +47,23 @@ def make_features(
     results: Results | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> tuple[int, int]:
-    """Compute what is not there yet, in this process or where `results` has jobs run; how many items and how many
-    features there are. `say` is told which backbone makes them."""
-    made = lazy_features(items, _named(items, backbone), settings or {}, device)
+    """Compute missing features, here or with the executor `results`; return the number of items and of features. `say`
+    prints which backbone is used."""
+    made = lazy_features(items, _choose_backbone(items, backbone), settings or {}, device)
     say(describe_backbone(made.origin))
     _make(made, ids, folder, save_seconds, results)
     return len(made), made.width
 
 
 def describe_backbone(origin: Origin) -> str:
-    """Which backbone makes features, and where its weights come from."""
+    """Return a sentence about the backbone of features and the origin of its weights."""
     weights = backbones.weights_of(origin.backbone, origin.settings)
     words = f"Features of {origin.kind}: backbone {origin.backbone}, {weights}."
     return f"Warning: {words} They know nothing of {origin.kind}." if weights == backbones.RANDOM else words
 
 
-def _named(items: Items, backbone: str | None) -> str:
-    """The backbone that makes features of these items, the default one where none is named."""
+def _choose_backbone(items: Items, backbone: str | None) -> str:
+    """Return the backbone for these items, by default the pretrained one."""
     if items.kind == "features":
         raise SettingError("These items are features already: no backbone is needed to learn from them.")
     name = backbone or backbones.default(items)
@@ -135,7 +134,7 @@ def _make(
 
 
 def _compute(made: LazyFeatures, folder: Path, save_seconds: float, results: Results | None) -> None:
-    whole, array = count_done(folder), _mapped(folder, (len(made), made.width))
+    whole, array = count_done(folder), _map_matrix(folder, (len(made), made.width))
     count = made.chunk_size * (1 if results is None else BATCHES_PER_JOB)
     parts = [slice(i, min(i + count, len(made))) for i in range(whole, len(made), count)]
     early: dict[int, int] = {}  # of blocks that came before those in front of them: where each begins and ends
@@ -158,7 +157,8 @@ def _compute(made: LazyFeatures, folder: Path, save_seconds: float, results: Res
 
 
 def _blocks(made: LazyFeatures, parts: list[slice], results: Results | None) -> Iterator[tuple[slice, Tensor]]:
-    """The features of each part, made by the same batches wherever they are made; in any order by others."""
+    """Yield the features of each part. Batches are the same wherever they are computed; executors return them in any
+    order."""
     if results is None:
         yield from zip(parts, made.stream(parts), strict=True)
         return
@@ -168,8 +168,8 @@ def _blocks(made: LazyFeatures, parts: list[slice], results: Results | None) -> 
         yield rows, x
 
 
-def _mapped(folder: Path, shape: tuple[int, int]) -> npt.NDArray[Any]:
-    """The matrix in its file: the one that was begun, where it is of this shape, else a new one."""
+def _map_matrix(folder: Path, shape: tuple[int, int]) -> npt.NDArray[Any]:
+    """Memory-map the matrix: that of an interrupted computation if it has this shape, otherwise a new one."""
     path = folder / ARRAY
     if path.is_symlink():
         raise CheckpointError(f"{path}: is a link, through which nothing is written. Remove it and start again.")
@@ -192,7 +192,7 @@ def _save(folder: Path, array: Any, count: int) -> None:
 
 
 def _claim(folder: Path, key: dict[str, Any], ids: Sequence[str]) -> None:
-    """Say in a new folder what is made here; in a used one, make sure that it is the same."""
+    """Describe the features in a new folder; refuse a folder of other features."""
     atomic_io.remove_leftovers(folder)  # after a kill
     if not (folder / KEY).exists():
         others = [path.name for path in folder.iterdir() if path.name != atomic_io.LOCK_NAME]

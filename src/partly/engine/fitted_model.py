@@ -20,16 +20,16 @@ from partly.calibration.maps import sigmoid
 from partly.clock import Clock
 from partly.config import ResolvedConfig
 from partly.distributed.group import process_group
-from partly.distributed.launched import launched
-from partly.distributed.threads import limited, size_of
+from partly.distributed.launched import current_rank
+from partly.distributed.threads import size_of, thread_limit
 from partly.engine import checkpoint, prediction, teaching, training
 from partly.engine.checkpoint import IDS
 from partly.engine.folder import (
     SAVED,
-    finished,
     overwrite_guard,
     read_beliefs,
     read_calibration,
+    read_finished,
     read_ids,
     read_out_of_fold,
     write_calibration,
@@ -79,7 +79,7 @@ class FittedModel:
 
     @property
     def has_out_of_fold(self) -> bool:
-        """Whether the method itself computes out-of-fold scores."""
+        """Return True if the method itself computes out-of-fold scores."""
         return self.method.provides_out_of_fold
 
     @property
@@ -93,12 +93,12 @@ class FittedModel:
             own = torch.from_numpy(self.calibration.thresholds)
         if own is None:
             return np.full(len(self.names), 0.5, np.float32)
-        raised: npt.NDArray[np.float32] = -self._coherent(-own[None].cpu().numpy())[0]
+        raised: npt.NDArray[np.float32] = -self._enforce_hierarchy(-own[None].cpu().numpy())[0]
         return raised
 
     @property
     def has_thresholds(self) -> bool:
-        """Whether thresholds were chosen, by the method or by calibration."""
+        """Return True if thresholds were chosen, by the method or by calibration."""
         chosen = self.calibration is not None and self.calibration.goal is not None
         taught = self.teaching is not None and self.teaching.combination.thresholds is not None
         return chosen or taught or self.method.thresholds() is not None
@@ -174,7 +174,7 @@ class FittedModel:
         way_out = "Take them block after block (predict_proba_blocks, partly predict), or fewer items at a time."
         shape = (len(items), len(self.names))
         check_scores(*shape, "Scores", way_out)
-        with limited(size_of(items, np.empty((0, shape[1])))):
+        with thread_limit(size_of(items, np.empty((0, shape[1])))):
             return prediction.stack(self.logit_blocks(items, known), shape, transform)
 
     def predict_blocks(self, items: Items, known: Labels | None = None) -> Iterator[npt.NDArray[np.float32]]:
@@ -186,7 +186,7 @@ class FittedModel:
         if self.teaching is None or not self.teaching.combination.used:
             raise SettingError("This model has no teacher that counts. Train with --teacher names, or leave this out.")
         combined = teaching.combine(self.teaching, self.prepare_items(items), self.names, self.ids, None)
-        return map(sigmoid, map(self._coherent, combined))
+        return map(sigmoid, map(self._enforce_hierarchy, combined))
 
     def logit_blocks(self, items: Items, known: Labels | None = None) -> Iterator[npt.NDArray[np.float32]]:
         """Yield logits, block by block."""
@@ -199,8 +199,8 @@ class FittedModel:
         items = self.prepare_items(items)
         blocks = prediction.logit_blocks(self.method, items, known=known)
         if self.teaching is not None and self.teaching.combination.used:
-            blocks = map(self._coherent, self._taught(items, known))
-        return blocks if self.calibration is None else map(self._calibrated, blocks)
+            blocks = map(self._enforce_hierarchy, self._taught(items, known))
+        return blocks if self.calibration is None else map(self._calibrate, blocks)
 
     def _taught(self, items: Items, known: Labels | None) -> Iterator[npt.NDArray[np.float32]]:
         """Yield the method's logits combined with the scores of teachers."""
@@ -211,18 +211,18 @@ class FittedModel:
 
         return teaching.combine(self.teaching, items, self.names, self.ids, own)
 
-    def _calibrated(self, logits: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    def _calibrate(self, logits: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Calibrate; per-label maps can violate the hierarchy, so it is enforced again."""
         assert self.calibration is not None
-        return self._coherent(self.calibration(logits))
+        return self._enforce_hierarchy(self.calibration(logits))
 
-    def _coherent(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    def _enforce_hierarchy(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         return self.method.enforce_hierarchy(torch.from_numpy(scores)).float().numpy()
 
 
 def load(folder: Path, **given: Part) -> FittedModel:
     """Load the finished model of a run folder. given: the caller's own backbone or head, whose weights it holds."""
-    description, tensors, record = finished(folder)
+    description, tensors, record = read_finished(folder)
     for part, own in given.items():
         rebind(description["recipe"].get(part) or "none", own, part)
     progress = training.progress_of(folder, record)
@@ -230,7 +230,7 @@ def load(folder: Path, **given: Part) -> FittedModel:
         config, data = spell_out(ResolvedConfig.from_json(description["recipe"])), description["data"]
         count, *shape = data["shape"]
         names = None if description["features"] is None else tuple(description["features"])
-        origin = Origin.read(data["made_of"], _fitted_backbone(tensors)) if "made_of" in data else None
+        origin = Origin.read(data["made_of"], _backbone_state(tensors)) if "made_of" in data else None
         conditioning = Conditioning.from_json(data["conditioning"]) if "conditioning" in data else None
         encoding = Encoding.from_json(data["encoding"]) if "encoding" in data else None
         absent = Absent(data["kind"], tuple(shape), count, names, origin, encoding, conditioning)
@@ -253,7 +253,7 @@ def load(folder: Path, **given: Part) -> FittedModel:
     )
 
 
-def _fitted_backbone(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _backbone_state(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return what a backbone measured on the training items."""
     return {name.removeprefix(FIRST_STAGE): tensors[name] for name in tensors if name.startswith(FIRST_STAGE)}
 
@@ -293,7 +293,7 @@ def _refusing_damage(folder: Path) -> Iterator[None]:
 def save(fitted: FittedModel, folder: Path, overwrite: bool = False) -> None:
     """Write a finished model into a new folder, without training state and beliefs. overwrite: replace another saved
     model. Of several processes only the first writes."""
-    if not launched().first:
+    if not current_rank().first:
         return
     with overwrite_guard(folder, overwrite, SAVED), atomic_io.locked(folder):
         if checkpoint.load(folder) is not None:

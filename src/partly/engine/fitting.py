@@ -1,4 +1,4 @@
-"""fit: train a plan, or resume it where its folder says that it stopped."""
+"""fit: train a plan, or resume it from its folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor
 from partly import atomic_io
 from partly.clock import Clock
 from partly.distributed.group import Group, process_group
-from partly.distributed.threads import limiting, size_of
+from partly.distributed.threads import limit_threads, size_of
 from partly.engine import training
 from partly.engine.fitted_model import FittedModel
 from partly.engine.folder import claim, describe, digest, run_identity
@@ -28,7 +28,7 @@ from partly.optim import schedules
 from partly.pool import Pool
 
 
-@limiting(lambda plan, **_: size_of(plan.items, plan.labels))
+@limit_threads(lambda plan, **_: size_of(plan.items, plan.labels))
 def fit(
     plan: Plan,
     *,

@@ -1,4 +1,4 @@
-"""The folder of a run: what was run on what (run.json), and what a finished run has left there."""
+"""The folder of a run: run.json, which describes it, and the files of a finished run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         "recipe": config.to_json(),
         **_to_be_given(config),
         **_sources(config),
-        **_files_named(config),
+        **_named_files(config),
         "labels": list(labels.names),
         "features": None if items.names is None else list(items.names),
         "data": {
@@ -61,8 +61,8 @@ def describe(plan: Plan) -> dict[str, Any]:
             "labels_sha256": labels.digest(),
             "known": known,
             **({} if weights is None else {"weights_sha256": digest(torch.tensor(weights))}),
-            **_made_of(items),
-            **_prepared(items),
+            **_feature_origin(items),
+            **_preparation(items),
             "known_by_label": {"yes": yes.tolist(), "no": no.tolist()},
         },
         "validation": held_out,
@@ -70,21 +70,21 @@ def describe(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _made_of(items: Items) -> dict[str, Any]:
-    """What features were made of, where a backbone made them."""
+def _feature_origin(items: Items) -> dict[str, Any]:
+    """Return the origin of features that a backbone computed."""
     origin = items.origin
     return {} if origin is None else {"made_of": origin.plain()}
 
 
-def _prepared(items: Items) -> dict[str, Any]:
-    """How columns of a table become numbers, and numbers come into the range of float32, where they have to."""
+def _preparation(items: Items) -> dict[str, Any]:
+    """Return the encoding of table columns and the conditioning of numbers, where there are any."""
     conditioning, encoding = (items.conditioning or None), items.encoding
     found: dict[str, Any] = {} if conditioning is None else {"conditioning": conditioning.to_json()}
     return found | ({} if encoding is None else {"encoding": encoding.to_json()})
 
 
 def _to_be_given(config: ResolvedConfig) -> dict[str, Any]:
-    """Which parts of the network are the caller's own, so that somebody who finds the folder knows what is missing."""
+    """Name the caller's own parts of the network, which are needed to load the model."""
     own = {part: getattr(config, part) for part in ("backbone", "head")}
     own = {part: name for part, name in own.items() if name is not None and name.startswith(PREFIX)}
     words = "only the weights of {} are here; give it again to load: Classifier.load(folder, {}=...)"
@@ -92,7 +92,7 @@ def _to_be_given(config: ResolvedConfig) -> dict[str, Any]:
 
 
 def _sources(config: ResolvedConfig) -> dict[str, Any]:
-    """SHA-256 of the source of what is not part of the package: it decides the run as the settings do."""
+    """Return the SHA-256 of source files outside the package: they are part of the run's identity."""
     found = {f"method {config.method}": methods.find(config.method).source_sha256}
     own = (config.backbone, config.head)
     found |= {name: source_digest(name) for name in own if name is not None and name.startswith(PREFIX)}
@@ -100,15 +100,15 @@ def _sources(config: ResolvedConfig) -> dict[str, Any]:
     return {"sources": found} if found else {}
 
 
-def _files_named(config: ResolvedConfig) -> dict[str, Any]:
-    """SHA-256 of the files that settings name (label vectors, a graph): they decide the run as the settings do."""
+def _named_files(config: ResolvedConfig) -> dict[str, Any]:
+    """Return the SHA-256 of files that settings name (label vectors, a graph): they are part of the run's identity."""
     given = (value for part in (config.settings, config.head_settings) for value in part.values())
     named = [value for value in given if isinstance(value, str) and os.path.isfile(value)]
     return {"files": {name: atomic_io.sha256_of(Path(name)) for name in named}} if named else {}
 
 
 def origin() -> dict[str, Any]:
-    """Where and when: what may differ when a run goes on."""
+    """Return machine and time, which may differ when a run is resumed."""
     machine = {
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -120,7 +120,7 @@ def origin() -> dict[str, Any]:
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """The description in run.json, if it is what was written."""
+    """Return the content of run.json; refuse a damaged or invalid file."""
     path = folder / checkpoint.RUN
     if not path.exists():
         raise CheckpointError(f"{folder}: no run here (there is no run.json).")
@@ -137,7 +137,7 @@ def read_description(folder: Path) -> dict[str, Any]:
 
 
 def digest(tensor: Tensor) -> str:
-    """SHA-256 of values, shape and type."""
+    """Return the SHA-256 of values, shape and type."""
     plain = tensor.detach().cpu().contiguous()
     kind = (
         str(plain.dtype) if plain.dtype == torch.bfloat16 else torch.empty(0, dtype=plain.dtype).numpy().dtype.str
@@ -148,7 +148,7 @@ def digest(tensor: Tensor) -> str:
 
 
 def claim(folder: Path, description: dict[str, Any]) -> None:
-    """Write run.json in a new folder; in a used one, make sure that it is the same run."""
+    """Write run.json into a new folder; refuse a folder of another run."""
     if not (folder / checkpoint.RUN).exists():
         atomic_io.write_checksummed(folder / checkpoint.RUN, description)
         return
@@ -165,9 +165,11 @@ def claim(folder: Path, description: dict[str, Any]) -> None:
 
 @contextmanager
 def overwrite_guard(folder: Path, overwrite: bool, kinds: Sequence[str]) -> Iterator[None]:
-    """Within this a model may be saved into a folder that has no run. One that was saved there before is put aside,
-    where that is asked for, and is back if the new one cannot be written. Only a folder that holds nothing else
-    (`kinds` of files) is put aside: the folder of a training has a history and a report that would be lost."""
+    """Let a model be saved into a folder without a run.
+
+    With `overwrite`, a model saved there before is moved aside, and restored if the new one cannot be written. A folder
+    that holds other files than `kinds` is never moved: a training run has a history and a report that would be lost.
+    """
     if not (folder / "run.json").exists():
         yield
         return
@@ -195,7 +197,7 @@ def overwrite_guard(folder: Path, overwrite: bool, kinds: Sequence[str]) -> Iter
 
 
 def run_identity(description: dict[str, Any]) -> dict[str, Any]:
-    """What must be equal for a run to go on: all but the machine and the time."""
+    """Return what must be equal for a run to be resumed: everything but machine and time."""
     usual = make_config("bce").to_json()  # older versions did not write every key
     flat = {f"recipe.{key}": value for key, value in (usual | description["recipe"]).items()}
     flat |= {f"data.{key}": description["data"][key] for key in ("kind", "shape", "sha256", "labels_sha256")}
@@ -211,15 +213,13 @@ def run_identity(description: dict[str, Any]) -> dict[str, Any]:
 
 
 def state_of(folder: Path) -> Mapping[str, Tensor]:
-    """Weights, and what was kept for the training entries, of a run that was finished with `keep_entries`; each is read
-    when it is asked for."""
-    return finished(folder)[1]
+    """Return weights and per-entry state of a run that was finished with `keep_entries`; tensors are read lazily."""
+    return read_finished(folder)[1]
 
 
 def read_beliefs(folder: Path) -> npt.NDArray[np.floating[Any]] | None:
-    """What the method of a finished run believes of its training entries, [N, L], mapped from its file; None where it
-    believes nothing."""
-    said, path = finished(folder)[2]["beliefs"], folder / BELIEFS
+    """Return the beliefs of a finished run about its training entries, [N, L], memory-mapped; None if it has none."""
+    said, path = read_finished(folder)[2]["beliefs"], folder / BELIEFS
     if said is None:
         return None
     if not path.is_file() or atomic_io.sha256_of(path) != said["sha256"]:
@@ -229,8 +229,7 @@ def read_beliefs(folder: Path) -> npt.NDArray[np.floating[Any]] | None:
 
 
 def read_out_of_fold(folder: Path, name: str = OUT_OF_FOLD) -> npt.NDArray[np.floating[Any]] | None:
-    """Logits of the training entries of a finished run by who has not seen them, [N, L], mapped from their file; None
-    where there are none."""
+    """Return the out-of-fold logits of a finished run, [N, L], memory-mapped; None if it has none."""
     path = folder / f"{name}.npy"
     if not path.with_suffix(".json").exists():
         return None
@@ -244,26 +243,26 @@ def read_out_of_fold(folder: Path, name: str = OUT_OF_FOLD) -> npt.NDArray[np.fl
 
 
 def read_ids(folder: Path) -> tuple[str, ...]:
-    """Of the training items, whose beliefs are in the folder; their positions where they had none."""
-    said = finished(folder)[2]["beliefs"]
+    """Return the ids of the training items whose beliefs are in the folder; positions if they had none."""
+    said = read_finished(folder)[2]["beliefs"]
     if said["ids"]:
         return tuple(atomic_io.read_checksummed(folder / IDS)["ids"])
     return tuple(map(str, range(said["shape"][0])))
 
 
 def write_scores(folder: Path, measured: dict[str, Any]) -> None:
-    """Keep what a run has scored, and on what: what was printed can be told again without the data."""
+    """Write the scores of a run and what they were measured on."""
     with_none = json.loads(json.dumps(measured), parse_constant=lambda word: None)  # JSON knows no NaN
     atomic_io.write_checksummed(folder / SCORES, with_none)
 
 
 def read_scores(folder: Path) -> dict[str, Any] | None:
-    """What `write_scores` kept; None where nothing was measured."""
+    """Return what `write_scores` wrote; None without scores."""
     return atomic_io.read_checksummed(folder / SCORES) if (folder / SCORES).exists() else None
 
 
 def write_calibration(folder: Path, calibration: Calibration | None) -> None:
-    """Keep how probabilities and calls are made of scores; None: they are as the method makes them."""
+    """Write the calibration of a run; None removes it."""
     if calibration is not None:
         atomic_io.write_checksummed(folder / CALIBRATION, calibration.to_dict())
     else:
@@ -271,13 +270,13 @@ def write_calibration(folder: Path, calibration: Calibration | None) -> None:
 
 
 def read_calibration(folder: Path) -> Calibration | None:
-    """What `write_calibration` kept; None where nothing was calibrated."""
+    """Return what `write_calibration` wrote; None without a calibration."""
     path = folder / CALIBRATION
     return Calibration.from_dict(atomic_io.read_checksummed(path)) if path.exists() else None
 
 
-def finished(folder: Path) -> tuple[dict[str, Any], checkpoint.Tensors, dict[str, Any]]:
-    """Description, tensors and record of a finished run."""
+def read_finished(folder: Path) -> tuple[dict[str, Any], checkpoint.Tensors, dict[str, Any]]:
+    """Return description, tensors and record of a finished run."""
     description = read_description(folder)
     if description.get("kind") == "per-label":
         raise CheckpointError(f"{folder}: here is a model of one estimator per label. partly.PerLabel.load reads it.")

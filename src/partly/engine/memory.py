@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 from partly import methods
 from partly.budget import MEMORY_SHARE, available
 from partly.config import ResolvedConfig
-from partly.distributed.launched import launched
+from partly.distributed.launched import current_rank
 from partly.engine.checkpoint import Tensors
 from partly.engine.plan import MemoryEstimate, Plan
 from partly.engine.resolution import make_task
@@ -39,8 +39,8 @@ def estimate_memory(
 
 
 def weight_memory(method: Method, validation: Validation | None = None) -> int:
-    """Bytes that training needs for the weights of a method that was built: themselves, gradients, what optimisers
-    remember, their average, and those of the best epoch where there is a choice."""
+    """Return the bytes for the weights of a built method in training: weights, gradients, optimizer state, their
+    average, and those of the best epoch if there is a validation part."""
     every = sum(tensor.nbytes for tensor in method.state_dict().values())
     learned = sum(
         p.nbytes for one in method.optimisers().values() for group in one.param_groups for p in group["params"]
@@ -52,7 +52,7 @@ def weight_memory(method: Method, validation: Validation | None = None) -> int:
 def check_memory(plan: Plan, copies: int = 0, method: Method | None = None) -> None:
     """Refuse a plan that does not fit: its entries, before anything is allocated; with the untrained method also its
     weights, before anything is trained."""
-    processes = launched().local_count  # each holds everything
+    processes = current_rank().local_count  # each holds everything
     needed = processes * plan.memory.total(copies)
     weights = 0 if method is None else processes * weight_memory(method, plan.validation)
     limit, source = available()
@@ -80,7 +80,7 @@ def _suggest(plan: Plan, needed: int, room: int) -> str:
 
 
 def check_scores(items: int, labels: int, what: str, way_out: str) -> None:
-    """Refuse a matrix of scores that cannot be held, before any of it is worked out."""
+    """Refuse a matrix of scores that does not fit into memory, before it is computed."""
     needed, (there, who) = 4 * items * labels, available()
     if needed > there:
         raise PartlyError(
@@ -93,8 +93,8 @@ def _size(count: int) -> str:
 
 
 class AllocationLimit(TorchFunctionMode):
-    """While it lasts, no more tensors are made than the weights in a file call for: sizes in run.json may be anybody's.
-    A model that does not fit into memory is refused before."""
+    """Limit allocations while a model is loaded to what its weights need: sizes in run.json cannot be trusted. A model
+    that does not fit into memory is refused."""
 
     def __init__(self, folder: Path, tensors: Tensors) -> None:
         super().__init__()

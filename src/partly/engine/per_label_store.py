@@ -1,7 +1,7 @@
-"""A run that fits label after label: each finished one is a file of its own, with a sealed record beside it.
+"""Storage of a run that fits one estimator per label: a file per finished label, with a checksummed record.
 
-Without its record a file does not count, so that a kill costs no more than the label under way. The record says of
-which run it is (the digest of run.json), and one of another run is refused.
+A file without its record is ignored, so a kill loses one label at most. The record holds the digest of run.json, and a
+record of another run is refused.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ SAVED = ("run.json", ESTIMATOR, "label-*", ".lock")  # what a saved model consis
 
 
 def recipe_of(estimator: Any, packed: bytes, told: SideInputs, own: dict[str, Any]) -> dict[str, Any]:
-    """All that decides the bits of such a run, beside the data. The estimator is its digest; its plain parameters are
-    there so that a person can see what differs."""
+    """Return everything that decides such a run besides the data. The estimator is identified by its digest; its plain
+    parameters show what differs."""
     kind, parameters = type(estimator), estimator.get_params()
     plain = {name: value for name, value in parameters.items() if value is None or isinstance(value, int | float | str)}
     said: dict[str, Any] = {"weight_unknown": told.weight, "pseudo_labels": told.pseudo, "scores": told.scores}
@@ -44,7 +44,7 @@ def recipe_of(estimator: Any, packed: bytes, told: SideInputs, own: dict[str, An
 
 
 def describe_labels(recipe: dict[str, Any], x: Any, labels: Labels, features: list[str] | None) -> dict[str, Any]:
-    """What is run on what, in the form that `claim` compares."""
+    """Return the content of run.json, in the form that `claim` compares."""
     return {
         "format": checkpoint.FORMAT,
         "partly": partly.__version__,
@@ -64,7 +64,7 @@ def describe_labels(recipe: dict[str, Any], x: Any, labels: Labels, features: li
 
 
 def read_labels_description(folder: Path) -> dict[str, Any]:
-    """The description of such a run; refuses another kind."""
+    """Return the description of such a run; refuse another kind of run."""
     description = read_description(folder)
     if description.get("kind") != KIND:
         raise CheckpointError(f"{folder}: here is a run of another kind. partly.Classifier.load reads it.")
@@ -72,7 +72,7 @@ def read_labels_description(folder: Path) -> dict[str, Any]:
 
 
 def width_of(description: dict[str, Any]) -> int | None:
-    """How many numbers an estimator of such a run takes, where that is known: scores of other labels come beside."""
+    """Return how many numbers an estimator takes, if known; scores of other labels are added to the features."""
     recipe = description["recipe"]
     width: int | None = recipe["features_in"]
     beside = len(description["labels"]) - 1 if recipe["scores_sha256"] is not None else 0
@@ -87,7 +87,7 @@ def write_label(folder: Path, number: int, name: str, content: bytes) -> None:
 
 
 def read_label(folder: Path, number: int) -> bytes | None:
-    """The bytes of a finished label; None where it is not finished."""
+    """Return the bytes of a finished label; None if it is not finished."""
     path = label_file(folder, number)
     if not path.with_suffix(".json").exists():
         return None
@@ -123,7 +123,7 @@ def read_whole(path: Path, sha256: str) -> bytes:
 
 
 def digest_of(x: Any) -> str:
-    """SHA-256 of what estimators learn from: an array, a sparse matrix, a table or a list of texts."""
+    """Return the SHA-256 of training items: an array, a sparse matrix, a table or a list of texts."""
     sha = hashlib.sha256()
     for name, part in _parts(x):
         sha.update(f"{name} {part.dtype.str} {part.shape}".encode())

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from partly import calibration
 from partly.config import ResolvedConfig, TrainConfig
 from partly.distributed.devices import device_of
-from partly.distributed.launched import launched
-from partly.distributed.threads import limiting, size_of
+from partly.distributed.launched import current_rank
+from partly.distributed.threads import limit_threads, size_of
 from partly.engine import teaching
 from partly.engine.cross_fitting import check_folds, cross_fit
 from partly.engine.feature_cache import precompute_features
@@ -42,7 +42,7 @@ DEFAULT_FOLDS = 5  # of calibration and thresholds
 
 
 class PreparedData(NamedTuple):
-    """Items and labels after `prepare`; any part of them is prepared too."""
+    """Items and labels after `prepare`; subsets of them are prepared too."""
 
     items: Items
     labels: Labels
@@ -57,8 +57,9 @@ def apply_hierarchy(config: TrainConfig, labels: Labels) -> Labels:
 
 
 def prepare(config: TrainConfig, data: Data, like: Items | None = None) -> PreparedData:
-    """Compute features by a frozen backbone, and apply the hierarchy. Data that are prepared, or come with a resolved
-    configuration, are returned as they are. like: training items, whose backbone computes features of these too."""
+    """Compute features by a frozen backbone, and apply the hierarchy. Data that are already prepared, or belong to a
+    resolved configuration, are returned unchanged. like: training items, whose backbone computes features of these
+    too."""
     if isinstance(data, PreparedData):
         return data
     items, labels = data
@@ -69,7 +70,7 @@ def prepare(config: TrainConfig, data: Data, like: Items | None = None) -> Prepa
     )
 
 
-@limiting(lambda config, data, *_, **__: size_of(*data))
+@limit_threads(lambda config, data, *_, **__: size_of(*data))
 def resolve(
     config: TrainConfig,
     data: Data,
@@ -132,7 +133,7 @@ def _asks_for_teacher(config: TrainConfig) -> bool:
     return config.teacher is not None and not (isinstance(config.teacher, str) and config.teacher == NONE)
 
 
-@limiting(lambda plan, *_, **__: size_of(plan.items, plan.labels))
+@limit_threads(lambda plan, *_, **__: size_of(plan.items, plan.labels))
 def fit_calibrated(
     plan: Plan, start_from: str | Path | None = None, label_sources: Mapping[str, Sequence[str]] | None = None
 ) -> FittedModel:
@@ -160,7 +161,7 @@ def fit_calibrated(
         )
     calibrate(fitted, fitted_calibration)
     fitted.reason = fitted.method.notes.get("reason", plan.reason)
-    if launched().first:
+    if current_rank().first:
         _check_learned(plan, fitted)
     return fitted
 

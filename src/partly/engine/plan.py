@@ -31,7 +31,7 @@ class MemoryEstimate:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to train, on what: the result of `resolve`."""
+    """A resolved configuration with its data: the result of `resolve`."""
 
     config: ResolvedConfig  # nothing is left open
     items: Items  # as the network takes them: features computed, encoded and conditioned, images at their size

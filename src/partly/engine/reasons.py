@@ -1,11 +1,10 @@
-"""Why a model gives an entry its probability, for any method that learns from features.
+"""Explain the probability of an entry, for any method that learns from features.
 
-- **Features**: how much the logit falls when one feature is put to its mean (to 0, where features are sparse), one at a
-  time. True of this model and this item, whatever the method; what features do only together is not seen.
-- **Words**, of texts: how much the logit falls when one word is left out.
-- **Neighbours**: the nearest items, by standardize features, of which the label is known. They say what the data has
-  to offer, not what the model made of it.
-- **Paths**, where the method has reasons of its own (`imcl`): similar items and related labels, as it learned them.
+- **Features**: change of the logit when one feature is set to its mean (to 0 if sparse), one at a time. It holds
+  for this model and item with any method, but misses joint effects of features.
+- **Words** of texts: change of the logit when one word is removed.
+- **Neighbours**: the nearest items by standardized features with a known label. They describe the data, not the model.
+- **Paths**, for methods that explain themselves (`imcl`): similar items and related labels, as it learned them.
 """
 
 from __future__ import annotations
@@ -35,8 +34,11 @@ SAID = {1: "yes", -1: "no"}
 
 
 def reasons(fitted: FittedModel, items: Items, labels: Labels, item: int, label: int, most: int = 5) -> dict[str, Any]:
-    """Plain data about the entry (item, label), positions both. items: among which neighbours are sought, and which
-    hold the item; labels: what is known of them. most: of each kind of reason."""
+    """Return plain data about the entry (item, label), given as positions.
+
+    items: contain the item, and are searched for neighbours; labels: what is known of them; most: number of reasons of
+    each kind.
+    """
     within(0, len(items) - 1, item=item)
     within(0, len(fitted.names) - 1, label=label)
     own = getattr(fitted.method, "explain", None)
@@ -78,7 +80,7 @@ def reasons(fitted: FittedModel, items: Items, labels: Labels, item: int, label:
 def _features(
     fitted: FittedModel, items: Items, values: list[float], item: int, label: int, logit: float, most: int
 ) -> list[dict[str, Any]]:
-    """Those without which the logit would change most."""
+    """Return the features whose absence would change the logit most."""
     x, usual = items.take(slice(item, item + 1))[0], _usual(items)
     places = torch.nonzero(x != usual).ravel()
     changes = [
@@ -93,7 +95,7 @@ def _features(
 
 
 def _words(fitted: FittedModel, items: Items, item: int, label: int, logit: float, most: int) -> list[dict[str, Any]]:
-    """The words without which the logit would change most, each left out wherever it stands."""
+    """Return the words whose absence would change the logit most; every occurrence is removed."""
     (text,) = decode_texts(items.take(slice(item, item + 1)))
     words = list(dict.fromkeys(WORD.findall(text.casefold())))[:MOST_WORDS]
     others = [re.sub(rf"\b{re.escape(word)}\b", " ", text, flags=re.IGNORECASE) for word in words]
@@ -106,7 +108,7 @@ def _words(fitted: FittedModel, items: Items, item: int, label: int, logit: floa
 
 
 def _as_seen(x: Tensor, items: Items) -> Items:
-    """Rows of features as items that need no further conditioning."""
+    """Return rows of features as items that need no conditioning."""
     return replace(things.features(x.numpy(), "X", items.names).condition_as(None), encoding=items.encoding)
 
 
@@ -116,14 +118,14 @@ def _usual(items: Items) -> Tensor:
 
 
 def _without(x: Tensor, usual: Tensor, places: Tensor) -> Tensor:
-    """A row for each place, [len(places), D], in which that place is as usual."""
+    """Return a row for each place, [len(places), D], with the usual value at that place."""
     rows = x.repeat(len(places), 1)
     rows[torch.arange(len(places)), places] = usual[places]
     return rows
 
 
 def _neighbours(items: Items, labels: Labels, item: int, label: int, most: int) -> list[dict[str, Any]]:
-    """The nearest items of which the label is known, other than the item itself."""
+    """Return the nearest other items with a known label."""
     scale = items.statistics.keeping_size.scale.float()
     inverse = torch.where(scale > 0, 1 / scale, torch.zeros_like(scale))
     x = items.take(slice(item, item + 1))

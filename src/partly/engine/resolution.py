@@ -54,7 +54,7 @@ def spell_out(config: ResolvedConfig) -> ResolvedConfig:
 
 
 def _as_read(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as they come back from JSON."""
+    """Return settings in the form that JSON gives back."""
     return {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}
 
 
@@ -69,7 +69,7 @@ def resolve_config(config: TrainConfig, items: Items, labels: Labels) -> tuple[R
         given = {name: value for name, value in given.items() if name not in FEATURE_OPTIONS}
     preset_note = ""
     if "recipe" in given:
-        given, preset_note = presets.find(given["recipe"]).filled(given, items.kind, is_decoded(items))
+        given, preset_note = presets.find(given["recipe"]).fill(given, items.kind, is_decoded(items))
     given |= {
         part: networks.custom_modules.register(given[part], part) for part in ("backbone", "head") if part in given
     }
@@ -140,7 +140,7 @@ def with_default_backbone(config: TrainConfig, items: Items) -> dict[str, Any]:
     It is frozen, so that its features are computed once. With augmentation its last stages are trained; a preset
     decides for itself.
     """
-    given = config.given()
+    given = config.explicit_values()
     backbone = backbones.default(items) if "backbone" not in given else None
     if backbone is None:
         return given
@@ -179,8 +179,8 @@ def build_method(
 
 
 def prepare_images(config: ResolvedConfig, items: Items) -> Items:
-    """Return images in files at the size of the backbone, with the augmentation of the configuration; other items stay
-    as they are."""
+    """Return images in files at the size of the backbone, with the augmentation of the configuration; return other
+    items unchanged."""
     items = networks.resize_to_backbone(items, config.backbone, config.backbone_settings)
     if is_decoded(items):
         return items.augment(None if config.augment is None else Augmentation(**config.augment))

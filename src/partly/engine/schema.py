@@ -25,7 +25,7 @@ DIMENSIONS = {"features": 2, "pictures": 4, "texts": 2}  # of all items together
 
 @dataclass(frozen=True)
 class FieldSpec:
-    """What a value must be: a description for the message, and a test."""
+    """Constraint on a value: a description for the message, and a test."""
 
     description: str
     fits: Callable[[Any], bool]

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from partly import atomic_io, teachers
+from partly.calibration.maps import sigmoid
 from partly.config import TrainConfig
 from partly.engine import checkpoint
 from partly.engine.plan import Plan
@@ -25,7 +26,7 @@ from partly.networks.lazy_features import LazyFeatures
 from partly.teachers import combination
 from partly.teachers.combination import Combination
 from partly.teachers.contract import Teacher, vocabulary
-from partly.teachers.label_names import LabelNames
+from partly.teachers.label_names import LabelNames, is_installed
 from partly.teachers.run import Run, is_run
 from partly.teachers.scores import Scores
 from partly.teachers.wording import are_words
@@ -95,7 +96,7 @@ def choose(config: TrainConfig, items: Items, labels: Labels) -> tuple[Teacher, 
         return tuple(_with_hierarchy(teacher, config) for teacher in as_teachers(config.teacher))
     origin = items.origin
     names = LabelNames(hierarchy=config.hierarchy)
-    if origin is None or not are_words(labels.names) or not names.reads(origin):
+    if origin is None or not are_words(labels.names) or not names.reads(origin) or not is_installed(origin.backbone):
         return ()
     return (names,)
 
@@ -123,6 +124,16 @@ def fit(
     names = [teacher.describe() for teacher in given]
     found = combination.fit(out_of_fold, scores, plan.labels, plan.weights, plan.config.seed, names)
     return Teaching(tuple(given), tuple(t.identity() for t in given), found.combination), found.out_of_fold
+
+
+def zero_shot(config: TrainConfig, items: Items, labels: Labels) -> npt.NDArray[np.float32] | None:
+    """Return probabilities [N, L] by the teachers that need no training; None where there are none for these items."""
+    given = choose(config, items, labels)
+    if not given or not len(items):
+        return None
+    scores = [teacher.scores(items, labels) for teacher in given]
+    found = combination.fit(np.zeros(labels.shape, np.float32), scores, vocabulary(labels.names, labels.ids))
+    return sigmoid(found.combination.teachers_only(scores))
 
 
 def combine(

@@ -1,4 +1,5 @@
-"""The only loop. It knows no method: it owns the clock, saves at safe points, evaluates, and keeps the best epoch."""
+"""The training loop. It owns the clock, saves at safe points, evaluates, and keeps the best epoch; methods own the
+rest."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ Predicted = Callable[[slice], Iterable[npt.NDArray[Any]]]  # probabilities of so
 
 @dataclass
 class Progress:
-    """How far a run has come, beside the method's own state: all of it goes into the checkpoint's record."""
+    """Progress of a run besides the state of the method. All of it goes into the record of a checkpoint."""
 
     history: list[dict[str, Any]] = field(default_factory=list)
     sums: dict[str, float] = field(default_factory=dict)  # of the epoch under way
@@ -61,17 +62,18 @@ class Progress:
 
 @dataclass(frozen=True)
 class Validation:
-    """Items that choose the epoch, never trained on. Their labels may be partly known themselves."""
+    """Items that choose the best epoch and are never trained on. Their labels may be partly known."""
 
     items: Items
     labels: Labels
 
     def score(self, predicted: Predicted, group: Group = ALONE) -> tuple[str, float | None]:
-        """mAP on the known entries, None if no label has one. Where no entry is known to be no (single positives)
-        the unknown ones stand in for it: that ranks epochs, and its own name keeps it from being read as a mAP.
+        """Return the mAP on known entries, None if it is undefined for every label.
 
-        Probabilities come in blocks, and only those of known entries are kept. Where unknown ones count, each block is
-        compared with these: all of them are held while they are few, else made a second time."""
+        Without known negatives (single positives), unknown entries count as negatives: this ranks epochs, and it has
+        its own name because it is not a mAP. Probabilities come in blocks, and only those of known entries are kept. If
+        unknown entries count, all are kept while they are few, and computed twice otherwise.
+        """
         rows = group.rows(len(self.labels))
         if self.labels.counts()[1].any():
             name, ap = "mAP", metrics.average_precision(_at_known(predicted(rows), self.labels, group), self.labels)
@@ -86,7 +88,7 @@ class Validation:
         return name, float(defined.mean()) if len(defined) else None
 
     def memory(self) -> int:
-        """Bytes that `score` takes."""
+        """Return the bytes that `score` takes."""
         entries, (yes, no) = math.prod(self.labels.shape), map(int, map(np.sum, self.labels.counts()))
         if no:
             return metrics.memory(self.labels)
@@ -107,14 +109,14 @@ def train(
     stop_after: int | None = None,
     notes: dict[str, Any] | None = None,
 ) -> Progress:
-    """Train to the end of the clock's epochs; leave the best epoch's weights (or the last's) in the method.
+    """Train to the last epoch of the clock, and leave the weights of the best epoch (or of the last) in the method.
 
-    With a folder, go on from the newest checkpoint there, save at safe points, and on SIGINT or SIGTERM finish the
-    step, save and raise `Stopped`. What is saved at the end is the model, and beside it what the method believes of the
-    training entries; `keep_entries`: and what it kept for them, so that another run can start from there. `keep_last`:
-    leave the last epoch's weights in `Progress.last` too, in memory alone.
+    With a folder, resume from its newest checkpoint and save at safe points. On SIGINT or SIGTERM, finish the step,
+    save and raise `Stopped`. At the end the model and the method's beliefs are saved; with `keep_entries` also its per-
+    entry state, so that another run can start from it. `keep_last` keeps the weights of the last epoch in
+    `Progress.last`, in memory only.
 
-    Where the pool is spread over several processes, all of them call this, and stop and save at the same step.
+    Several processes that share a pool all call this, and stop and save at the same step.
     """
     group = pool.group
     home = None if folder is None else FolderGuard.of(folder)
@@ -134,7 +136,7 @@ def train(
                 if callback:
                     callback(clock, logs)
                 # Asked once: a signal between two questions would be heard and not saved for.
-                stopping, due = group.asked(bool(stop()), time.monotonic() - saved >= save_seconds and group.first)
+                stopping, due = group.any_yes(bool(stop()), time.monotonic() - saved >= save_seconds and group.first)
                 if home is not None and (stopping or due):
                     _save_together(home, method, clock, progress, group)
                     saved = time.monotonic()
@@ -173,13 +175,12 @@ def _save_finished(home: FolderGuard, method: Method, clock: Clock, progress: Pr
 
 
 def belief_blocks(method: Method) -> Iterator[npt.NDArray[np.floating[Any]]]:
-    """What a method believes of the training entries, block after block of items; nothing, where it believes
-    nothing."""
+    """Yield the method's beliefs about the training entries, block by block; nothing if it has none."""
     return _in_blocks(method, method.beliefs)
 
 
 def out_of_fold_blocks(method: Method) -> Iterator[npt.NDArray[np.floating[Any]]]:
-    """Logits of the training entries by who has not seen them, block after block of items."""
+    """Yield out-of-fold logits of the training entries, block by block."""
     return _in_blocks(method, method.out_of_fold)
 
 
@@ -192,7 +193,7 @@ def _in_blocks(method: Method, of: Callable[[slice], Tensor | None]) -> Iterator
 
 
 def run_epoch(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
-    """The rest of the epoch under way, a safe point at every yield; the clock already stands at the next step."""
+    """Run the rest of the current epoch. Every yield is a safe point, with the clock at the next step."""
     method.train()
     if clock.step == 0:
         _seed(next(clock.seeds("begin")))
@@ -214,7 +215,7 @@ def run_epoch(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, fl
 
 
 def _formula(method: Method) -> str:
-    """What else may be wrong with a method that is not one of the package: itself."""
+    """Return a hint to the file of a method from outside the package."""
     path = getattr(sys.modules.get(type(method).__module__), "__file__", None)
     return "" if path is None or is_installed(path) else f", or for NaN in the formulas of {path}"
 
@@ -260,15 +261,14 @@ def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: V
 
 
 def non_finite(method: Method) -> list[str]:
-    """By name: parameters that are not finite numbers, and buffers that hold NaN. An infinite buffer may say that
-    something was not tried."""
+    """Return the names of parameters that are not finite and of buffers with NaN; a buffer may be infinite."""
     learned = dict(method.named_parameters())
     fine = {name: t.isfinite() if name in learned else ~t.isnan() for name, t in method.state_dict().items()}
     return [name for name, each in fine.items() if not each.all()]
 
 
 def _at_known(parts: Iterable[npt.NDArray[Any]], labels: Labels, group: Group) -> Any:
-    """`scored.gather_known`, each process having worked out its rows."""
+    """Gather scores of known entries, where each process has computed its rows."""
     if group.count == 1:
         return scored.gather_known(scored.enumerate_rows(parts), labels)
     rows, z = group.rows(len(labels)), labels.ternary()
@@ -305,7 +305,7 @@ def _resume(folder: Path, method: Method, clock: Clock, group: Group) -> Progres
 
 
 def progress_of(folder: Path, record: dict[str, Any], best: dict[str, Tensor] | None = None) -> Progress:
-    """How far the run of a checkpoint had come, where its record says so."""
+    """Return the progress in the record of a checkpoint."""
     said, usual = record.get("progress"), vars(Progress())
     kinds = {name: type(value) for name, value in usual.items() if name not in ("best", *MAYBE)}
     numbers = all(type(record.get(name)) is int and record[name] >= 0 for name in ("epoch", "step"))
@@ -321,7 +321,7 @@ def progress_of(folder: Path, record: dict[str, Any], best: dict[str, Tensor] | 
 
 
 def _save_together(home: FolderGuard, method: Method, clock: Clock, progress: Progress, group: Group) -> None:
-    """Each process has all of the state, so the first can write it; what they no longer agree on is never saved."""
+    """Save in the first process, if all processes have the same state."""
     group.assert_consistent(method.state())
     if group.first:
         home.check()
@@ -336,8 +336,7 @@ def save(
     keep_entries: bool = False,
     beliefs: dict[str, Any] | None = None,
 ) -> None:
-    """A checkpoint of everything. What is finished needs nothing to train with any more: its checkpoint is the
-    model."""
+    """Save a checkpoint. That of a finished run is the model, without training state."""
     finished = method.weights() | (method.entries() if keep_entries else {})
     tensors = finished if progress.finished else method.state()
     best = {f"best.{name}": tensor for name, tensor in (progress.best or {}).items()}
@@ -348,7 +347,7 @@ def save(
 
 @contextmanager
 def _stop_requests(wanted: bool) -> Iterator[Callable[[], int]]:
-    """Turn SIGINT and SIGTERM into a question that the loop asks between steps: which of them came; 0 for none."""
+    """Turn SIGINT and SIGTERM into a function that returns the number of the signal received, or 0."""
     asked: list[int] = []
     if not wanted or threading.current_thread() is not threading.main_thread():
         yield lambda: 0

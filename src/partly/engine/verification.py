@@ -1,6 +1,6 @@
-"""Whether a folder is whole: every file of a run that has a checksum is read, and its model is loaded.
+"""Verify a run folder: read every file that has a checksum, and load the model.
 
-A checksum tells damage. Who can change a file can change its checksum along with it, so none tells tampering.
+Checksums detect damage, not tampering: whoever can change a file can change its checksum too.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ SEALED = (IDS, SCORES, "known-*.json", "round-*.json", "questions-*.json", "answ
 
 
 def verify(folder: Path) -> list[str]:
-    """Read everything again; what was found to be whole, a line each. Refuses a folder in which something is not, and
-    says all that is wrong."""
+    """Read everything again and return a line per intact part; refuse a damaged folder and list all problems."""
     whole, wrong = [], []
 
     def look(words: str, read: Callable[[], Any]) -> None:
@@ -60,18 +59,18 @@ def _model(folder: Path) -> str:
 def _estimator(folder: Path, description: dict[str, Any]) -> str | None:
     path = folder / per_label_store.ESTIMATOR
     content = per_label_store.read_whole(path, description["recipe"]["estimator_sha256"])
-    return _opened(lambda: unpack(content, str(path)))
+    return _open_trusted(lambda: unpack(content, str(path)))
 
 
 def _label(folder: Path, number: int, description: dict[str, Any]) -> str | None:
     content, path = per_label_store.read_label(folder, number), per_label_store.label_file(folder, number)
     if content is None:
         raise CheckpointError(f"{path}: is not there; fit again to go on.")
-    return _opened(lambda: LabelModel.from_bytes(content, str(path), width=per_label_store.width_of(description)))
+    return _open_trusted(lambda: LabelModel.from_bytes(content, str(path), width=per_label_store.width_of(description)))
 
 
-def _opened(read: Callable[[], Any]) -> str | None:
-    """Its bytes are whole. Types that the caller has yet to trust are not opened, and named."""
+def _open_trusted(read: Callable[[], Any]) -> str | None:
+    """Open what is intact; name types that the caller does not trust yet instead of opening them."""
     try:
         read()
     except UntrustedTypes as error:

@@ -1,6 +1,4 @@
-"""Classifier: the scikit-learn face. It checks what it is given and calls `partly.engine`."""
-
-# Long because half of it are its parameters and what each means.
+"""Classifier: the scikit-learn interface of `partly.engine`."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from partly import calibration, defaults, engine, items, metrics
 from partly.atomic_io import write_file
-from partly.distributed.progress import allowed, step
+from partly.distributed.progress import allow_progress, step
 from partly.errors import DataError, LabelError, SettingError, did_you_mean
 from partly.estimators.config_parameters import describe_parameters, make_init
 from partly.estimators.sklearn_compat import NO_PARTIAL_FIT, classes_of, multi_label
@@ -49,10 +47,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Attributes after `fit`: `method_` (the name), `reason_` (why, with "auto"), `history_` (a dictionary per epoch),
-    `best_epoch_`, `beliefs_` (N x L, or None), `out_of_fold_` (N x L), `thresholds_` (L), `calibration_` (or
-    None; `calibration_.describe(label_names_)` says how it was found), `label_names_`, `classes_`;
-    with "auto" also `portfolio_` (what was tried, what it is worth, how much it counts) and `criterion_`.
+    Attributes after `fit`: `method_` (its name), `reason_` (why it was chosen), `history_` (a dictionary per epoch),
+    `best_epoch_`, `beliefs_` ([N, L] or None), `out_of_fold_` [N, L], `thresholds_` [L], `calibration_` (or None;
+    `calibration_.describe(label_names_)` explains it), `label_names_`, `classes_`; with "auto" also `portfolio_`
+    (models, scores and weights) and `criterion_`.
 
     Examples
     --------
@@ -60,7 +58,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> import partly
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(60, 4))
-    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: unknown
     >>> model = partly.Classifier("bce", head="linear", progress=False).fit(X, Y)
     >>> model.predict_proba(X[:3]).shape
     (3, 2)
@@ -119,7 +117,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if heirs is not None:
             warnings.warn("heirs is now label_sources; the old name goes in 0.4.", DeprecationWarning, stacklevel=2)
             label_sources = heirs if label_sources is None else label_sources
-        with allowed(self.progress), step("Training"):
+        with allow_progress(self.progress), step("Training"):
             plan = self.resolve(X, Y, validation, sample_weight)
             return self.adopt(engine.fit_calibrated(plan, start_from, label_sources))
 
@@ -129,7 +127,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = align_labels(len(x), Y, beside=X)
         data = engine.prepare(config, (x, labels))
         self._remember(data.items)
-        held_out = None if validation is None else self._held_out(validation, labels.names)
+        held_out = None if validation is None else self._validation_data(validation, labels.names)
         plan = engine.resolve(config, data, held_out, check_weights(sample_weight, data.labels))
         self.reason_ = plan.reason
         self._remember(plan.items)
@@ -141,7 +139,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return engine.TrainConfig.from_params(vars(self) | {"seed": self._seed()})
 
     def _seed(self) -> Any:
-        """`seed`, or `random_state` where that is given."""
+        """Return `seed`, or `random_state` if it is given."""
         if self.random_state is None:
             return self.seed
         if self.seed not in (0, self.random_state):
@@ -153,7 +151,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return int(self.random_state)
 
     def precompute_features(self, x: Items) -> Items:
-        """Return the features that a frozen backbone computes of these items; other items as they are."""
+        """Return the features that a frozen backbone computes of these items; return other items unchanged."""
         config = self._config()
         return engine.precompute_features(x, config, engine.device_of(config.device))
 
@@ -181,15 +179,15 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def portfolio_(self) -> list[dict[str, Any]]:
-        """What "auto" tried: name, score (by `criterion_`, more is better), weight and seconds of each part."""
-        return list(self._told("portfolio"))
+        """Models that "auto" tried: name, score (by `criterion_`, higher is better), weight and seconds of each."""
+        return list(self._note("portfolio"))
 
     @property
     def criterion_(self) -> str:
-        """What "auto" judged by: one of `partly.criteria()`."""
-        return str(self._told("criterion"))
+        """Criterion by which "auto" judged its models: one of `partly.criteria()`."""
+        return str(self._note("criterion"))
 
-    def _told(self, what: str) -> Any:
+    def _note(self, what: str) -> Any:
         check_is_fitted(self, "fitted_")
         if what not in self.fitted_.method.notes:
             raise AttributeError(
@@ -199,7 +197,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def out_of_fold_(self) -> npt.NDArray[np.floating[Any]]:
-        """Logits of the training entries by models that have not seen the item, N x L."""
+        """Out-of-fold logits of the training entries, [N, L]."""
         check_is_fitted(self, "fitted_")
         if self.fitted_.out_of_fold is None:
             why = f"{self.method_} trains no such models by itself. Fit with folds=5."
@@ -210,8 +208,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def beliefs_(self) -> npt.NDArray[np.floating[Any]] | None:
-        """What the method believes of the training entries, N x L, when its last epoch was over; None where it believes
-        nothing. Not part of what `save` writes."""
+        """The method's beliefs about the training entries after the last epoch, [N, L]; None if it has none. `save`
+        does not write them."""
         check_is_fitted(self, "fitted_")
         return self.fitted_.beliefs
 
@@ -227,17 +225,22 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return None if taught is None else taught.combination.weights()
 
     def decision_function(self, X: Any, known: Any = None, teacher: Any = None) -> Any:
-        """Logits [N, L].
+        """Return logits [N, L].
 
-        known: what is known of these items, as Y in `fit`, for a head that makes use of it ("c-tran",
-        "label-transformer"). It sharpens the scores of the other entries. Those of known entries are the network's too,
-        and mean little: it never learned to score what it is told. teacher: the teacher for these items, where the one
-        of training holds scores of others; "none" leaves it out.
+        Parameters
+        ----------
+        X : items
+            As in `fit`.
+        known : Labels, or array of [N, L], optional
+            Known labels of these items, for a head that takes them ("c-tran", "label-transformer"). They sharpen the
+            scores of other entries; scores of known entries mean little.
+        teacher : optional
+            Teacher for these items, where that of training holds scores of other items; "none" leaves it out.
         """
-        return self._shown(self._logits(X, known, teacher), X)
+        return self._format_output(self._logits(X, known, teacher), X)
 
     def _logits(self, X: Any, known: Any, teacher: Any = None) -> npt.NDArray[np.float32]:
-        x, said = self._asked_of(X, known)
+        x, said = self._scoring_input(X, known)
         return self._taught(X, teacher).logits(x, said)
 
     def _taught(self, X: Any, teacher: Any) -> engine.FittedModel:
@@ -245,8 +248,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ids = [str(name) for name in X.index] if hasattr(X, "iloc") and hasattr(X, "index") else None
         return self.fitted_.taught_by(teacher, ids)
 
-    def _asked_of(self, X: Any, known: Any) -> tuple[Items, Labels | None]:
-        """Items to be scored, and what is known of them; both checked."""
+    def _scoring_input(self, X: Any, known: Any) -> tuple[Items, Labels | None]:
+        """Return checked items and their known labels."""
         check_is_fitted(self, "fitted_")
         x = self._items(X, reset=False)
         return x, None if known is None else engine.apply_hierarchy(
@@ -254,9 +257,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def features(self, X: Any) -> npt.NDArray[np.float32]:
-        """Return the features [N, D] that the model learned from: of pictures and texts, those that its backbone makes.
-        `predict_proba` and an exported graph take them too."""
-        x, _ = self._asked_of(X, None)
+        """Return the features [N, D] that the model learned from; for images and texts, those of its backbone.
+        `predict_proba` and an exported graph accept them too."""
+        x, _ = self._scoring_input(X, None)
         seen = self.fitted_.prepare_items(x)
         if seen.kind != "features":
             raise SettingError(f"The network of this model takes {seen.kind} as they are, and makes no features once.")
@@ -264,45 +267,50 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return found
 
     def predict_proba(self, X: Any, known: Any = None, teacher: Any = None) -> Any:
-        """Probability of yes [N, L]; for `known` and `teacher` see `decision_function`."""
-        x, said = self._asked_of(X, known)
-        return self._shown(self._taught(X, teacher).predict(x, said), X)
+        """Return the probability of yes [N, L]; known, teacher: see `decision_function`."""
+        x, said = self._scoring_input(X, known)
+        return self._format_output(self._taught(X, teacher).predict(x, said), X)
 
     def predict_proba_blocks(self, X: Any, known: Any = None, teacher: Any = None) -> Iterator[npt.NDArray[np.float32]]:
-        """What `predict_proba` gives, as arrays [B, L] of item after item: for more of them than scores can be held of.
-        `partly.metrics` take it as it is: metrics.evaluate(model.predict_proba_blocks(X), labels)."""
-        x, said = self._asked_of(X, known)
+        """Yield probabilities [B, L] block by block, for more items than fit into memory. `partly.metrics` accepts the
+        iterator: metrics.evaluate(model.predict_proba_blocks(X), labels)."""
+        x, said = self._scoring_input(X, known)
         return self._taught(X, teacher).predict_blocks(x, said)
 
     def predict(self, X: Any, known: Any = None, teacher: Any = None) -> Any:
-        """1 where the probability of yes is at least the label's threshold, else 0: [N, L]. `thresholds_` are 0.5, but
-        with "auto" those of the best expected F1, and with `thresholds` those asked for; for `known` and `teacher` see
-        `decision_function`."""
-        x, said = self._asked_of(X, known)
+        """Return 1 where the probability of yes reaches the threshold of the label, else 0: [N, L].
+
+        `thresholds_` are 0.5; with "auto", those of the best expected F1; with `thresholds`, the chosen ones. known,
+        teacher: see `decision_function`.
+        """
+        x, said = self._scoring_input(X, known)
         calls, cuts = np.empty((len(x), len(self.label_names_)), np.int64), logit(self.thresholds_)
         for rows, block in enumerate_rows(self._taught(X, teacher).logit_blocks(x, said)):
             calls[rows] = block >= cuts
-        return self._shown(calls, X)
+        return self._format_output(calls, X)
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """transform="pandas": `predict`, `predict_proba` and `decision_function` give tables with a column per label,
-        under X's index where it has one; "default": arrays. By scikit-learn's own rule this is about `transform`,
-        which a classifier has not, so its global setting and that of a pipeline do not reach it: set it here."""
+        """Set the type of predictions: "pandas" for tables with a column per label and the index of X, or "default" for
+        arrays.
+
+        scikit-learn's global setting and that of a pipeline apply to `transform`, which a classifier does not have: set
+        it here.
+        """
         self._sklearn_output_config = {"transform": check_output_kind(transform or "default")}  # clones keep it
         return self
 
-    def _shown(self, values: Any, X: Any) -> Any:
+    def _format_output(self, values: Any, X: Any) -> Any:
         kind = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
         return to_output(values, kind, self.label_names_, X)
 
     @property
     def partial_fit(self) -> Any:
-        """There is none: the error says what to do instead."""
+        """Not available; the error says what to do instead."""
         raise AttributeError(NO_PARTIAL_FIT)
 
     def explain(self, X: Any, Y: Any, item: int, label: str, most: int = 5) -> dict[str, Any]:
-        """Why the entry of an item of X (its position) and a label (its name) has its probability: the features that
-        matter most, the nearest items of which the label is known (Y, as in `fit`), and the method's own reasons."""
+        """Explain the probability of an entry: the most important features, the nearest items with a known label, and
+        the method's own reasons. item: position in X; label: its name; Y: labels of X as in `fit`."""
         check_is_fitted(self, "fitted_")
         x = self._items(X, reset=False)
         known = align_labels(len(x), Y, self.label_names_)
@@ -311,7 +319,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return engine.reasons(self.fitted_, x, known, item, self.label_names_.index(label), most)
 
     def score(self, X: Any, y: Any) -> float:
-        """mAP on the known entries, NaN where they define none. See `partly.metrics.scorer` for other scores."""
+        """Return the mAP on known entries, NaN if it is undefined. See `partly.metrics.scorer` for other scores."""
         return metrics.scorer("mAP")(self, X, y)
 
     def report(self, X: Any, Y: Any, path: str | Path | None = None) -> str:
@@ -333,15 +341,15 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return html
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
-        """Write the model into a new folder: safetensors and JSON, no pickle; not what it believes of training
-        entries. overwrite: replace a model that was saved there before."""
+        """Write the model into a new folder: safetensors and JSON, no pickle, without beliefs. overwrite: replace a
+        saved model."""
         check_is_fitted(self, "fitted_")
         engine.save(self.fitted_, Path(path), overwrite)
 
     @classmethod
     def load(cls, path: str | Path, *, backbone: Part | None = None, head: Part | None = None) -> Classifier:
-        """The model that `save` wrote, or that a finished run left in its folder. Where it was trained with a backbone
-        or head of your own, only its weights are there: give it again, with any weights."""
+        """Load the model that `save` wrote, or that a finished run left in its folder. If it was trained with your own
+        backbone or head, pass that again, with any weights."""
         given = {name: part for name, part in (("backbone", backbone), ("head", head)) if part is not None}
         fitted = engine.load(Path(path), **given)
         parameters = vars(fitted.config) | given
@@ -373,14 +381,14 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
 
-    def _held_out(self, validation: tuple[Any, Any], names: tuple[str, ...]) -> tuple[Items, Labels]:
+    def _validation_data(self, validation: tuple[Any, Any], names: tuple[str, ...]) -> tuple[Items, Labels]:
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise SettingError(f"validation must be a pair (X, Y); got {type(validation).__name__}.")
         x = self._items(validation[0], reset=False)
         return x, align_labels(len(x), validation[1], names, "validation", validation[0])
 
     def _items(self, X: Any, reset: bool) -> Items:
-        """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
+        """Return checked items: to train on (`reset`), or to score."""
         X = items.to_numpy(X)
         if items.is_items(X):
             x: Items = X
@@ -417,7 +425,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return items.matrix_rows(array, "X", names) if self.encode else items.features(array, "X", names)
 
     def _table(self, rows: items.TableRows, reset: bool) -> Items:
-        """Rows of a table whose columns are to be encoded, where that is wanted and was done in training."""
+        """Return rows of a table to be encoded; refuse them if encoding is off or was not used in training."""
         if reset and not self.encode:
             rows.refuse()
         if not reset and not self._encoded:
@@ -438,23 +446,21 @@ Classifier.__doc__ = Classifier.__doc__.replace("{parameters}", describe_paramet
 def calibrate(
     model: Classifier, X: Any, labels: Any, method: str | None = None, thresholds: str | None = None
 ) -> Classifier:
-    """The model with probabilities and thresholds that are found on items it has not seen: a copy, the model itself
-    stays as it is. method and thresholds: as `calibrate` and `thresholds` of `Classifier`, which need no such items.
-
-    labels: what is known of these items, as Y in `fit`. Items of training would make probabilities too bold.
+    """Return a calibrated copy of a model, with probabilities and thresholds fitted on items that it has not seen.
+    Training items would make probabilities overconfident.
 
     Parameters
     ----------
     model : Classifier
-        A fitted one.
+        A fitted model; it stays unchanged.
     X : items
-        That it has not seen.
+        Items that it has not seen.
     labels : Labels, or array of [N, L]
-        What is known of them.
+        Their known labels, as Y in `fit`.
     method : "platt" or "isotonic", optional
-        How probabilities are mapped.
+        Map from scores to probabilities, as `calibrate` of `Classifier`.
     thresholds : "f1", "precision:0.9", ..., optional
-        What thresholds are for.
+        Goal of the thresholds, as `thresholds` of `Classifier`.
 
     Returns
     -------
@@ -467,7 +473,7 @@ def calibrate(
     >>> import partly
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(60, 4))
-    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: unknown
     >>> model = partly.Classifier("bce", head="linear", progress=False).fit(X[:30], Y[:30])
     >>> better = partly.calibrate(model, X[30:], Y[30:], "platt", thresholds="f1")
     >>> better.thresholds_.shape

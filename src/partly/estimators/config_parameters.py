@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from partly.config import TrainConfig
@@ -13,11 +13,11 @@ from partly.config import TrainConfig
 LINE_WIDTH = 116
 
 
-def make_init(aliases: dict[str, str]) -> Callable[..., None]:
-    """Return an `__init__` with a parameter per field of `TrainConfig`, then aliases (name -> type) that default to
+def make_init(aliases: Mapping[str, str], config: Any = TrainConfig) -> Callable[..., None]:
+    """Return an `__init__` with a parameter per field of a configuration, then aliases (name -> type) that default to
     None. It stores each value unchanged, as scikit-learn's `clone` requires."""
     kind, parameters = inspect.Parameter.POSITIONAL_OR_KEYWORD, []
-    for field in dataclasses.fields(TrainConfig):
+    for field in dataclasses.fields(config):
         is_settings = field.default is dataclasses.MISSING  # empty by default; a signature would share the dictionary
         default, hint = (None, f"{field.type} | None") if is_settings else (field.default, field.type)
         parameters.append(inspect.Parameter(field.name, kind, default=default, annotation=hint))
@@ -35,10 +35,10 @@ def make_init(aliases: dict[str, str]) -> Callable[..., None]:
     return init
 
 
-def describe_parameters() -> str:
+def describe_parameters(config: Any = TrainConfig) -> str:
     """Return the Parameters section of a docstring, with a paragraph per field."""
     blocks = []
-    for field in dataclasses.fields(TrainConfig):
+    for field in dataclasses.fields(config):
         text = " ".join(filter(None, (field.metadata["help"], field.metadata["more"])))
         if field.name.endswith("settings"):
             text = text.replace(": name=value", "").replace(". Repeatable", "").replace("Setting ", "Settings ", 1)

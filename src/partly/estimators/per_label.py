@@ -1,4 +1,4 @@
-"""PerLabel: one scikit-learn classifier per label, fitted to its known entries."""
+"""PerLabel: one clone of a scikit-learn classifier per label. It checks its input and calls `binary_relevance`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from partly import atomic_io, binary_relevance, items, metrics
 from partly.binary_relevance import Entries, LabelModel, SideInputs, Take, check_parameters, count_rows, expects_numbers
 from partly.clock import Clock, seed_for
-from partly.distributed.threads import limited
+from partly.distributed.threads import thread_limit
 from partly.engine import claim, overwrite_guard, per_label_store, read_description
 from partly.engine.checkpoint import FolderGuard
 from partly.engine.progress_bar import progress_callback
@@ -69,31 +69,30 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    estimator
-        A scikit-learn classifier, a pipeline or a search. X may be what it takes: numbers, a table, texts.
-    unknown
-        "ignore" leaves unknown entries out, "no" takes them for no, "auto" does so for those labels only of which
-        a yes is known and no no.
-    weight_unknown
-        How much an unknown entry counts where it counts at all: a number, or [N, L]. Known ones count 1.
-    bags
-        How many estimators share a label, each on all that is known and on as many random entries taken for no as
-        there are yes (bagging of the unlabelled); their scores are averaged. 0: one estimator on everything.
-    seed
-        For bags, and for a `random_state` that the estimator leaves open. Same seed, same data: same bits.
-    run_dir
-        A folder to save in, label by label; fitting again with the same data goes on after the last finished one.
-    progress
+    estimator : scikit-learn classifier
+        A classifier, a pipeline or a search. X may be whatever it takes: numbers, a table, texts.
+    unknown : "ignore", "no" or "auto"
+        "ignore" leaves unknown entries out, "no" treats them as no, and "auto" does so for labels without a known no.
+    weight_unknown : float or array of [N, L]
+        Weight of an unknown entry, where it counts; known entries count 1.
+    bags : int
+        Number of estimators per label. Each learns from the known entries and as many random unknown entries as there
+        are yes, treated as no (PU bagging); their scores are averaged. 0: one estimator on everything.
+    seed : int
+        Random seed of the bags, and of an estimator whose `random_state` is None.
+    run_dir : str or Path, optional
+        Folder to save in, label by label; fitting again with the same data resumes after the last finished label.
+    progress : bool
         Show a progress bar.
-    trusted
+    trusted : sequence of str
         Types beyond scikit-learn's own that may be loaded from `run_dir`.
 
     Notes
     -----
-    A label whose entries all say the same gets their smoothed share. An estimator without `predict_proba` is asked for
-    its `decision_function`, squeezed into 0 to 1: that ranks, and is no probability.
+    A label with a single known value gets its smoothed share. For an estimator without `predict_proba`, its
+    `decision_function` is squeezed into 0 to 1, which ranks items and is not a probability.
 
-    Attributes after `fit`: `fitted_` (what each label has become), `label_names_`, `classes_`.
+    Attributes after `fit`: `fitted_` (an estimator per label), `label_names_`, `classes_`.
 
     Examples
     --------
@@ -101,7 +100,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> import partly
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(60, 4))
-    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: unknown
     >>> from sklearn.linear_model import LogisticRegression
     >>> model = partly.PerLabel(LogisticRegression(), progress=False).fit(X, Y)
     >>> model.predict(X[:3])
@@ -131,14 +130,22 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.trusted = trusted
 
     def fit(self, X: Any, Y: Any, pseudo_labels: Any = None, scores: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from items X and labels Y (`Labels`, or an array with 1 yes, 0 no and NaN unknown); where both have ids
-        (the index of a table, `Labels.ids`) rows are matched by these, else by position.
+        """Learn from items X and labels Y.
 
-        pseudo_labels: what another model says of unknown entries, [N, L] in [0, 1] or NaN where it says nothing; 0.7 is
-        a yes of weight 0.7 and a no of weight 0.3. What is known stays as it is. scores: of another model, [N, L]; each
-        label sees those of the other labels as more features, and `predict_proba` then needs them too. Take scores that
-        were made without having seen the item (out of fold), or they promise too much. sample_weight: as in
-        `Classifier.fit`, for an estimator that takes one.
+        Parameters
+        ----------
+        X : items
+            Whatever the estimator takes: numbers, a table, texts.
+        Y : Labels, or array of [N, L]
+            1 yes, 0 no, NaN unknown. Where X and Y have ids, rows are matched by these, otherwise by position.
+        pseudo_labels : array of [N, L], optional
+            Another model's probabilities of unknown entries, NaN without an opinion: 0.7 is a yes of weight 0.7 and a
+            no of weight 0.3. Known entries are unaffected.
+        scores : array of [N, L], optional
+            Scores of another model. Each label gets those of the other labels as features, and `predict_proba` needs
+            them too. Use out-of-fold scores; others are overconfident.
+        sample_weight : array, optional
+            As in `Classifier.fit`, for an estimator that takes weights.
         """
         check_parameters(self.estimator, self.unknown, self.weight_unknown, self.bags, self.seed)
         x = self._items(X, reset=True, numbers=scores is not None)
@@ -159,7 +166,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 claim(folder, self._description)
                 home = FolderGuard.of(folder)
                 per_label_store.write_whole(folder / per_label_store.ESTIMATOR, packed)
-            with limited(len(labels) * (getattr(self, "n_features_in_", None) or math.inf) * labels.shape[1]):
+            with thread_limit(len(labels) * (getattr(self, "n_features_in_", None) or math.inf) * labels.shape[1]):
                 fitted = self._fit_labels(x, labels, told, home)
 
         def predict(rows: npt.NDArray[np.int64]) -> Floats:
@@ -186,7 +193,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return fitted
 
     def _fit_label(self, label: int, name: str, take: Take, entries: Entries, home: FolderGuard | None) -> LabelModel:
-        """One label: from the folder if it is there, else fitted, and written there."""
+        """Load a label from the folder if it is finished; otherwise fit and write it."""
         folder = None if home is None else home.folder
         way_out = " If you know who wrote it: PerLabel(..., trusted={})."
         there = None if folder is None else per_label_store.read_label(folder, label)
@@ -211,8 +218,8 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # ---------------------------------------------------------------- asking
 
     def predict_proba(self, X: Any, scores: Any = None) -> Any:
-        """Probability of yes [N, L]; `scores` of these items, if there were any in `fit`."""
-        return self._shown(self._probabilities(X, scores), X)
+        """Return the probability of yes [N, L]; scores: of these items, if `fit` had some."""
+        return self._format_output(self._probabilities(X, scores), X)
 
     def _probabilities(self, X: Any, scores: Any) -> Floats:
         check_is_fitted(self, "fitted_")
@@ -230,36 +237,36 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return p
 
     def decision_function(self, X: Any, scores: Any = None) -> Any:
-        """Log-odds of yes [N, L]."""
-        return self._shown(binary_relevance.log_odds(self._probabilities(X, scores)), X)
+        """Return the log-odds of yes [N, L]."""
+        return self._format_output(binary_relevance.log_odds(self._probabilities(X, scores)), X)
 
     def predict(self, X: Any, scores: Any = None) -> Any:
-        """1 where the probability of yes is at least 0.5, else 0: [N, L]."""
-        return self._shown((self._probabilities(X, scores) >= 0.5).astype(np.int64), X)
+        """Return 1 where the probability of yes is at least 0.5, else 0: [N, L]."""
+        return self._format_output((self._probabilities(X, scores) >= 0.5).astype(np.int64), X)
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """transform="pandas": predictions are tables with a column per label; see `Classifier.set_output`."""
+        """Set the type of predictions: "pandas" for tables with a column per label; see `Classifier.set_output`."""
         self._sklearn_output_config = {"transform": check_output_kind(transform or "default")}  # clones keep it
         return self
 
-    def _shown(self, values: Any, X: Any) -> Any:
+    def _format_output(self, values: Any, X: Any) -> Any:
         kind = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
         return to_output(values, kind, self.label_names_, X)
 
     @property
     def partial_fit(self) -> Any:
-        """There is none: the error says what to do instead."""
+        """Not available; the error says what to do instead."""
         raise AttributeError(NO_PARTIAL_FIT)
 
     def score(self, X: Any, y: Any) -> float:
-        """mAP on the known entries, NaN where they define none."""
+        """Return the mAP on known entries, NaN if it is undefined."""
         return metrics.scorer("mAP")(self, X, y)
 
     # ---------------------------------------------------------------- saving
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
-        """Write the model into a new folder: a skops archive a label, and JSON; no pickle. overwrite: replace a model
-        that was saved there before."""
+        """Write the model into a new folder: a skops archive per label and JSON, no pickle. overwrite: replace a saved
+        model."""
         check_is_fitted(self, "fitted_")
         folder = Path(path)
         with overwrite_guard(folder, overwrite, per_label_store.SAVED), atomic_io.locked(folder):
@@ -272,7 +279,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | Path, trusted: Sequence[str] = ()) -> PerLabel:
-        """The model that `save` wrote, or that `fit` left in its `run_dir`.
+        """Load the model that `save` wrote, or that `fit` left in its `run_dir`.
 
         trusted: types beyond scikit-learn's own that may be loaded. They can run code: name none that you do not know.
         """
@@ -309,7 +316,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _items(self, X: Any, reset: bool, numbers: bool) -> Any:
-        """Checked items, as estimators take them. `numbers`: nothing but a matrix will do."""
+        """Return items as estimators take them, checked; numbers: only a matrix is accepted."""
         if reset:
             self._remember(None, None)
         names = getattr(self, "feature_names_in_", None)
@@ -331,7 +338,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return X
 
     def _matrix(self, X: items.Items, reset: bool) -> Any:
-        """Items as they are, all of them, as a matrix. The names of their features are known to us alone."""
+        """Return all items as a matrix; estimators do not see the names of features."""
         width = math.prod(X.shape)
         if reset:
             self._remember(width, None if X.names is None else list(X.names))

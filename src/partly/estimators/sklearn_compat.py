@@ -1,4 +1,4 @@
-"""What scikit-learn is told of a classifier whose Y is items x labels, each yes, no or unknown."""
+"""What scikit-learn expects of a multi-label classifier."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NO_PARTIAL_FIT = (
 
 
 def classes_of(names: Sequence[str]) -> npt.NDArray[np.int64]:
-    """The two classes of each label, [L, 2]."""
+    """Return the two classes of each label, [L, 2]."""
     return np.tile([0, 1], (len(names), 1))
 
 
 def multi_label(tags: Any, gaps: bool = False) -> Any:
-    """What scikit-learn is told of a classifier whose Y is items x labels. gaps: X may have missing values."""
+    """Set the tags of a multi-label classifier. gaps: X may have missing values."""
     tags.classifier_tags.multi_label = True
     tags.classifier_tags.multi_class = False
     tags.target_tags.multi_output = True

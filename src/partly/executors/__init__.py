@@ -11,13 +11,13 @@ from partly.errors import SettingError
 from partly.executors import local, on_ray
 from partly.executors.local import Died
 
-__all__ = ["Died", "Results", "placed"]
+__all__ = ["Died", "Results", "get_executor"]
 
 # (jobs, function of a job) -> every job with its result, or `Died`, in the order of completion
 Results = Callable[[Sequence[Any], Callable[[Any], Any]], Iterator[tuple[Any, Any]]]
 
 
-def placed(on: str = "here", address: str | None = None, count: int | None = None) -> Results:
+def get_executor(on: str = "here", address: str | None = None, count: int | None = None) -> Results:
     """Return the executor for `on`, "here" or "ray".
 
     `address` names a Ray cluster to join; `count` is the number of concurrent jobs, by default that of the cores.

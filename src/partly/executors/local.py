@@ -51,7 +51,7 @@ class _Worker:
 def results(jobs: Sequence[Job], work: Callable[[Job], Any], count: int) -> Iterator[tuple[Job, Any]]:
     """Yield every job with its result or `Died`, in the order of completion; an exception of `work` ends all jobs."""
     context = multiprocessing.get_context("spawn")
-    left, crew, busy = deque(jobs), [_started(context, work) for _ in range(min(count, len(jobs)))], {}
+    left, crew, busy = deque(jobs), [_start(context, work) for _ in range(min(count, len(jobs)))], {}
 
     def give(worker: _Worker) -> None:
         if left:
@@ -70,7 +70,7 @@ def results(jobs: Sequence[Job], work: Callable[[Job], Any], count: int) -> Iter
                 if isinstance(found, BaseException):
                     raise found
                 if isinstance(found, Died):
-                    crew[crew.index(worker)] = worker = _started(context, work)
+                    crew[crew.index(worker)] = worker = _start(context, work)
                 give(worker)
                 yield job, found
     finally:
@@ -79,7 +79,7 @@ def results(jobs: Sequence[Job], work: Callable[[Job], Any], count: int) -> Iter
             worker.process.join()
 
 
-def _started(context: Any, work: Callable[[Any], Any]) -> _Worker:
+def _start(context: Any, work: Callable[[Any], Any]) -> _Worker:
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, work), daemon=True)
     with _without_script(), _without_ctrl_c():

@@ -56,13 +56,13 @@ def results(
     """Like `local.results`, with one core per job and `count` jobs at a time (by default the number of cores)."""
     if not jobs:
         return
-    ray = _imported()
+    ray = _import()
     with _session(ray, address, count):
         given = ray.put((jobs, work, os.getcwd()))  # sent once per machine, not per job
         begun = ray.remote(_Begun).options(num_cpus=0).remote()
         how = {"compute": ray.data.TaskPoolStrategy(size=count), "num_cpus": 1}
         places = ray.data.range(len(jobs), override_num_blocks=len(jobs))
-        rows = places.map(_done, fn_kwargs={"given": [given], "begun": begun}, **how)
+        rows = places.map(_run_job, fn_kwargs={"given": [given], "begun": begun}, **how)
         try:
             for one in rows.iter_batches(batch_size=None, prefetch_batches=0):  # each result as soon as it is ready
                 found = one["found"][0].value
@@ -76,7 +76,7 @@ def results(
             ray.kill(begun)
 
 
-def _done(row: dict[str, Any], given: list[Any], begun: Any) -> dict[str, Any]:
+def _run_job(row: dict[str, Any], given: list[Any], begun: Any) -> dict[str, Any]:
     """Run a job in a worker, on one thread and in the caller's folder."""
     import ray
     import torch
@@ -121,7 +121,7 @@ def _session(ray: Any, address: str | None, count: int | None) -> Iterator[None]
         ray.shutdown()
 
 
-def _imported() -> Any:
+def _import() -> Any:
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     try:

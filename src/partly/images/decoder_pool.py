@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from partly.distributed.launched import launched
+from partly.distributed.launched import current_rank
 from partly.errors import PartlyError, SettingError
 from partly.images.shared import Shared
 from partly.images.worker import Answer, Request, answer_request, command
@@ -118,7 +118,7 @@ def get_pool() -> DecoderPool:
             f"{WORKERS_VARIABLE}={chosen!r} must be the number of processes that decode images; 0 for none."
         )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    cores = max(1, cores // launched().local_count)
+    cores = max(1, cores // current_rank().local_count)
     return _make_pool(os.getpid(), int(chosen) if chosen else min(cores, MAX_WORKERS))
 
 

@@ -6,6 +6,7 @@ of an ImageNet classifier (ConSE, see `encoders`). Everything that the defaults 
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from partly.errors import DataError, SettingError, listing
 from partly.items import Items, Origin, source_items
 from partly.labels.hierarchy import Hierarchy, as_hierarchy
 from partly.networks import backbones
+from partly.networks.backbones import minilm
 from partly.networks.lazy_features import LazyFeatures, lazy_features, rebuild_body
 from partly.teachers.cache import cached_matrix
 from partly.teachers.contract import Block, Teacher, Vocabulary, names_of
@@ -205,6 +207,13 @@ class _Cached:
 
     def take(self, index: slice) -> torch.Tensor:
         return torch.from_numpy(np.array(self.matrix[index]))
+
+
+def is_installed(backbone: str) -> bool:
+    """Tell whether the encoder that embeds names beside this backbone is installed."""
+    if backbone.startswith(DUAL):
+        return True
+    return all(importlib.util.find_spec(package) is not None for package in (minilm.PACKAGE, "transformers"))
 
 
 def _embed(origin: Origin, texts: Sequence[str]) -> torch.Tensor:

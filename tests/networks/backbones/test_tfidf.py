@@ -102,9 +102,9 @@ def test_a_folder_of_features_carries_its_words(tmp_path: Path) -> None:
 def test_one_scale_for_all_directions() -> None:
     """The first directions say more than the last ones: they are not blown up to the same size."""
     items = lazy_features(texts(SAID), "tfidf", {})
-    from partly.engine.feature_cache import remembered
+    from partly.engine.feature_cache import load_or_compute
 
-    found = remembered(items).statistics
+    found = load_or_compute(items).statistics
     each = items.take(slice(None)).double().std(dim=0, correction=0)
     assert torch.allclose(found.scale, each, rtol=1e-4)
     assert torch.allclose(found.keeping_size.scale, each.square().mean().sqrt().expand(len(each)), rtol=1e-4)

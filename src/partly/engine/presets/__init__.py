@@ -1,7 +1,7 @@
-"""How the papers trained, as data: one TOML file per paper, which `recipe="durand2019"` takes what is left open from.
+"""Presets: how papers trained, one TOML file per paper, for `recipe="durand2019"`.
 
-Each value stands beside its source. What a paper does not say is not there, and is then what it always is here. What it
-says and no setting here stands for (its network, other data sets) is in `beside`.
+Each value has its source. A preset fills in what the caller leaves open; what the paper does not say keeps its usual
+default. Details without an option here (its network, other data sets) are in `beside`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TOLD = ("optimizer", "lr", "weight_decay", "epochs", "batch_size", "schedule")
 
 @dataclass(frozen=True)
 class Preset:
-    """What one paper says of its training."""
+    """The training options of one paper."""
 
     name: str
     paper: str
@@ -31,9 +31,9 @@ class Preset:
     sources: dict[str, str]  # of every value, `backbone_settings.size` among them
     beside: dict[str, str]
 
-    def filled(self, asked: Mapping[str, Any], kind: Kind, decoded: bool) -> tuple[dict[str, Any], str]:
-        """What was asked for, with the paper's word where nothing was; and what to tell of it. Items are
-        of this kind, and can be augmented where they are `decoded`."""
+    def fill(self, asked: Mapping[str, Any], kind: Kind, decoded: bool) -> tuple[dict[str, Any], str]:
+        """Return the given options with those of the paper where nothing was given, and a note. kind: of the items;
+        decoded: whether they can be augmented."""
         means = {"backbone_settings": kind == "pictures", "augment": decoded}
         given = {name for name, value in asked.items() if not (name in OPEN and value == "auto")}
         whole = dict(asked)
@@ -51,7 +51,7 @@ class Preset:
 
 @cache
 def discover() -> dict[str, Preset]:
-    """Every preset there is, by name."""
+    """Return all presets by name."""
     files = sorted(resources.files(__name__).iterdir(), key=lambda file: file.name)
     tables = {file.name.removesuffix(".toml"): file.read_text("utf-8") for file in files if file.name.endswith(".toml")}
     return {name: _read(name, tomllib.loads(text)) for name, text in tables.items()}
