@@ -119,7 +119,7 @@ def test_where_only_yes_is_known_nothing_is_claimed(tables: Path, method: str) -
     page = Path("run/report.html").read_text("utf-8")
     assert page.count("so every prediction of yes would count as right") == 1
     call("export", "run", "--model-card", "card.md")
-    assert "None of mAP, F1, exact match and P@k is defined" in Path("card.md").read_text()
+    assert "mAP, F1, exact match and P@k are undefined or unreliable here." in Path("card.md").read_text()
     done = call("evaluate", "run", "features.csv", "--labels", "only-yes.csv")
     assert "–" in done.stdout
 
@@ -181,7 +181,7 @@ def test_the_refit_takes_the_epochs_that_were_chosen(tables: Path) -> None:
     assert len(final.progress.history) == chosen
     call("export", "run", "--model-card", "card.md")
     card = " ".join(Path("card.md").read_text().split())
-    assert "before the model was refitted on all items, which also chose the best epoch" in card
+    assert "before the model was refitted on all items, which were also used to choose the best epoch" in card
 
 
 def _signal_at(stage: int, step: int) -> Any:
