@@ -174,7 +174,10 @@ def test_the_final_model_learns_from_all_items(tables: Path) -> None:
 
 
 def test_the_refit_takes_the_epochs_that_were_chosen(tables: Path) -> None:
-    call("train", "features.csv", "--labels", "uniform.csv", "--method", "em", "--epochs", "4", "--run", "run")
+    call(
+        *["train", "features.csv", "--labels", "uniform.csv", "--method", "em", "--epochs", "4", "--run", "run"],
+        *["--start", "random"],
+    )
     chosen = Classifier.load("run/held-out").best_epoch_
     final = Classifier.load("run").fitted_
     assert final.config.epochs == chosen
@@ -182,6 +185,14 @@ def test_the_refit_takes_the_epochs_that_were_chosen(tables: Path) -> None:
     call("export", "run", "--model-card", "card.md")
     card = " ".join(Path("card.md").read_text().split())
     assert "before the model was refitted on all items, which were also used to choose the best epoch" in card
+
+
+def test_the_refit_stays_at_the_solved_start_where_no_step_is_better(tables: Path) -> None:
+    call("train", "features.csv", "--labels", "uniform.csv", "--method", "em", "--epochs", "4", "--run", "run")
+    scored, final = Classifier.load("run/held-out"), Classifier.load("run").fitted_
+    assert scored.best_epoch_ == 0  # the start has the best held-out score on these tables
+    assert final.config.lr_factors == ()
+    assert final.method.notes["start"]["lr_factor"] == 0.0
 
 
 def _signal_at(stage: int, step: int) -> Any:
