@@ -24,7 +24,8 @@ Index = npt.NDArray[np.int64]
 PRECISIONS = (math.inf, 100.0, 30.0, 10.0)  # of the prior around the pooled slopes
 MODEL_SLOPE, LABEL_SLOPE, ITEM_SLOPE = 0.8, 0.2, 0.7  # means of the prior of pooled slopes: model, t, u
 POOLED_PRECISION = 10.0  # of that prior
-TRUST = 2.0  # nats of evidence by which a teacher is believed beforehand
+TRUST = 1.5  # nats of evidence by which a teacher is believed beforehand
+UNTESTED_TRUST, MIN_YES = 2.5, 5  # the same with fewer known yes than that, which test a teacher hardly
 BIAS_PRECISION = 1.0  # of the prior of biases around their mean over labels
 MAX_ENTRIES = 1 << 19  # of more entries, those of some items at random
 NEWTON_STEPS = 30
@@ -118,10 +119,11 @@ def fit_shift(entries: Entries, labels: int) -> Floats:
 def choose_teachers(entries: Entries, labels: int, teachers: int) -> tuple[int, ...]:
     """Return the teachers to use: backward elimination by the Laplace evidence of the pooled regression.
 
-    A teacher stays unless leaving it out raises the log evidence by more than its part of `TRUST`.
+    A teacher stays unless leaving it out raises the log evidence by more than the trust in it.
     One whose score would count against a yes is left out.
     """
     chosen = tuple(range(teachers))
+    trust = (TRUST if (entries.target > 0.5).sum() >= MIN_YES else UNTESTED_TRUST) / max(1, teachers)
     while chosen:
         found = fit_pooled(entries.with_inputs(_columns(chosen)), labels)
         without = {
@@ -129,7 +131,7 @@ def choose_teachers(entries: Entries, labels: int, teachers: int) -> tuple[int, 
         }
         against = [k for place, k in enumerate(chosen) if found.pooled[1 + 2 * place : 3 + 2 * place].sum() <= 0]
         worst = max(against or chosen, key=lambda k: without[k])
-        if not against and without[worst] - found.evidence <= TRUST / teachers:
+        if not against and without[worst] - found.evidence <= trust:
             break
         chosen = tuple(k for k in chosen if k != worst)
     return chosen
