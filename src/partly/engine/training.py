@@ -32,6 +32,7 @@ from partly.items import Items
 from partly.labels import Labels, scored
 from partly.losses.validation import skip_validation
 from partly.method import Method
+from partly.networks import Network
 from partly.pool import Pool
 from partly.registry import is_installed
 
@@ -125,7 +126,7 @@ def train(
     started = time.monotonic() - progress.seconds
     saved = time.monotonic()
     with _stop_requests(folder is not None) as stop, torch.random.fork_rng(devices=[]), skip_validation():
-        if validation is not None and method.task.start is not None and clock.epoch == clock.step == 0:
+        if validation is not None and _starts_solved(method) and clock.epoch == clock.step == 0:
             _judge_start(method, progress, validation, group)
         end = clock.epochs if stop_after is None else min(stop_after, clock.epochs)
         while clock.epoch < end and not progress.finished:
@@ -217,6 +218,12 @@ def _formula(method: Method) -> str:
     """Return a hint to the file of a method from outside the package."""
     path = getattr(sys.modules.get(type(method).__module__), "__file__", None)
     return "" if path is None or is_installed(path) else f", or for NaN in the formulas of {path}"
+
+
+def _starts_solved(method: Method) -> bool:
+    """Return whether a method that took no step is a solved model: on features, or with a warm head on a backbone."""
+    warm = any(isinstance(part, Network) and part.warm for part in method.modules())
+    return method.task.start is not None or warm
 
 
 def _judge_start(method: Method, progress: Progress, validation: Validation, group: Group) -> None:

@@ -24,9 +24,11 @@ MIN_SCALE = 1e-6  # lower bound of the scale of constant features
 def start_heads(method: Method, task: Task) -> None:
     """Set the linear heads of a new method to the solved weights. Several heads keep their small random differences."""
     networks = [part for part in method.modules() if isinstance(part, Network) and part.warm]
-    if not networks or task.observed is None or not task.observed.counts()[1].any():
+    if not networks or task.observed is None:
         return
     z = task.observed.rows(slice(None)).T
+    if not (z < 0).any():  # only yes is known: unknown entries count as no
+        z = np.where(z > 0, z, -1)
     x, mean, scale = _head_inputs(method, task, networks[0])
     fold = folds.assign_folds(len(task.items), seed_for(task.config.seed, "folds"))
     fit = folds.solve(x, (z != 0).astype(np.float32), (z > 0).astype(np.float32), fold)
