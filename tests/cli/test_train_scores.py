@@ -119,7 +119,7 @@ def test_where_only_yes_is_known_nothing_is_claimed(tables: Path, method: str) -
     page = Path("run/report.html").read_text("utf-8")
     assert page.count("so every prediction of yes would count as right") == 1
     call("export", "run", "--model-card", "card.md")
-    assert "None of mAP, F1, exact match and P@k is defined" in Path("card.md").read_text()
+    assert "mAP, F1, exact match and P@k are undefined or unreliable here." in Path("card.md").read_text()
     done = call("evaluate", "run", "features.csv", "--labels", "only-yes.csv")
     assert "–" in done.stdout
 
@@ -174,14 +174,25 @@ def test_the_final_model_learns_from_all_items(tables: Path) -> None:
 
 
 def test_the_refit_takes_the_epochs_that_were_chosen(tables: Path) -> None:
-    call("train", "features.csv", "--labels", "uniform.csv", "--method", "em", "--epochs", "4", "--run", "run")
+    call(
+        *["train", "features.csv", "--labels", "uniform.csv", "--method", "em", "--epochs", "4", "--run", "run"],
+        *["--start", "random"],
+    )
     chosen = Classifier.load("run/held-out").best_epoch_
     final = Classifier.load("run").fitted_
     assert final.config.epochs == chosen
     assert len(final.progress.history) == chosen
     call("export", "run", "--model-card", "card.md")
     card = " ".join(Path("card.md").read_text().split())
-    assert "before the model was refitted on all items, which also chose the best epoch" in card
+    assert "before the model was refitted on all items, which were also used to choose the best epoch" in card
+
+
+def test_the_refit_stays_at_the_solved_start_where_no_step_is_better(tables: Path) -> None:
+    call("train", "features.csv", "--labels", "uniform.csv", "--method", "em", "--epochs", "4", "--run", "run")
+    scored, final = Classifier.load("run/held-out"), Classifier.load("run").fitted_
+    assert scored.best_epoch_ == 0  # the start has the best held-out score on these tables
+    assert final.config.lr_factors == ()
+    assert final.method.notes["start"]["lr_factor"] == 0.0
 
 
 def _signal_at(stage: int, step: int) -> Any:

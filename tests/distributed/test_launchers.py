@@ -24,7 +24,7 @@ def test_torchrun(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr.count("Report: ") == ended.stdout.count("mAP") == 1  # one of them speaks
     assert (tmp_path / "run" / "report.html").exists()
-    assert engine.load(tmp_path / "run").recipe.method == "em"
+    assert engine.load(tmp_path / "run").config.method == "em"
 
 
 def test_accelerate_and_what_is_refused() -> None:
@@ -32,4 +32,4 @@ def test_accelerate_and_what_is_refused() -> None:
     launcher = ("accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--main_process_port", "0", "-m")
     ended = started(*launcher, "partly", "methods")
     assert ended.returncode != 0
-    assert "Only `partly train` works with several processes" in ended.stderr
+    assert "Only `partly train` supports several processes" in ended.stderr

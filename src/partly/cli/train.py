@@ -291,7 +291,11 @@ def _fit(
     if (run / checkpoint.RUN).exists() and not (held_out_folder / checkpoint.RUN).exists():
         raise CheckpointError(f"{run} holds a run without refit. Use another folder, or --no-refit to resume that run.")
     scored = engine.fit_calibrated(replace(plan, config=replace(plan.config, run_dir=held_out_folder)), **start)
-    final_config = replace(plan.config, epochs=scored.progress.best_epoch or plan.config.epochs)
+    best_epoch = scored.progress.best_epoch
+    if best_epoch == 0:  # no step was better than the solved start, so the final model is the solved start, too
+        final_config = replace(plan.config, lr_factors=())
+    else:
+        final_config = replace(plan.config, epochs=best_epoch or plan.config.epochs)
     labels = with_ids(data.labels, np.arange(len(data.labels)))
     final = engine.resolve(final_config, engine.PreparedData(data.items, labels), reason=plan.reason)
     return scored, engine.fit_calibrated(final, **start)

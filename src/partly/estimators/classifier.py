@@ -39,7 +39,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    {parameters}
+    ** : fields of `partly.config.TrainConfig`
+        Every training option is a parameter; `help(partly.Classifier)` lists them.
     random_state : int, optional
         scikit-learn's name for `seed`; give one of them.
     precision : str, optional
@@ -440,7 +441,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 assert Classifier.__doc__ is not None
-Classifier.__doc__ = Classifier.__doc__.replace("{parameters}", describe_parameters())
+_summary, _, _rest = Classifier.__doc__.partition("    ** : fields of")
+Classifier.__doc__ = f"{_summary}    {describe_parameters()}\n    random_state{_rest.partition('random_state')[2]}"
 
 
 def calibrate(

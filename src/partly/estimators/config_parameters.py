@@ -32,6 +32,7 @@ def make_init(aliases: Mapping[str, str], config: Any = TrainConfig) -> Callable
 
     vars(init).update(__signature__=signature)
     init.__name__, init.__qualname__ = "__init__", "Classifier.__init__"
+    init.__module__ = "partly.estimators.classifier"
     return init
 
 
