@@ -35,7 +35,7 @@ RNG = np.random.default_rng(0)
 def ray() -> Iterator[Any]:
     """Ray as somebody runs it who has it running already."""
     pytest.importorskip("ray", reason="an extra: partly[ray]")
-    found = on_ray._imported()
+    found = on_ray._import()
     with on_ray._session(found, None, 2):
         yield found
 

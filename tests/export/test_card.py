@@ -52,9 +52,9 @@ def test_without_scores(tmp_path: Path) -> None:
     assert "1 labels had fewer than 10 known yes, so their scores are unreliable: rare." in card
     assert 'InferenceSession("here.onnx")' in card
     assert "model-index" not in card
-    best = model.history_[model.best_epoch_]
-    assert f"Epoch {model.best_epoch_} was kept" in card
-    assert f"mAP {best['validation_mAP']:.3f}" in card
+    assert model.best_epoch_ == 0  # no epoch is better than the solved start here
+    assert "The solved start had the best validation score:" in card
+    assert f"mAP {model.fitted_.method.notes['start']['validation_mAP']:.3f}" in card
     assert head_of(card)["tags"][-1] == "em"
 
 

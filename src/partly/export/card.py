@@ -118,9 +118,10 @@ def _tabulate_labels(fitted: FittedModel, scored: dict[str, Any] | None) -> list
 
 
 def _find_validation_scores(fitted: FittedModel) -> dict[str, float]:
-    """Return the validation scores of the best epoch; none where there was only one epoch."""
+    """Return the validation scores of the best epoch, or of the solved start; none where there was only one epoch."""
     best = fitted.progress.best_epoch if fitted.config.epochs > 1 else None
-    scores = next((epoch for epoch in fitted.progress.history if epoch["epoch"] == best), {})
+    start = {"epoch": 0, **fitted.method.notes.get("start", {})}
+    scores = next((epoch for epoch in (start, *fitted.progress.history) if epoch["epoch"] == best), {})
     return {key: value for key, value in scores.items() if key.startswith("validation_") and value is not None}
 
 

@@ -17,6 +17,9 @@ class Prepared:
 
     features: Tensor
 
+    def __len__(self) -> int:
+        return len(self.features)
+
     @property
     def shape(self) -> torch.Size:
         return self.features.shape
