@@ -33,7 +33,9 @@ def task_of(items: Items, labels: int, head: str = "mlp", observed: Labels | Non
 
 def change_task(task: Task, **changes: Any) -> Task:
     """Return the task with other fields, its own or those of its configuration."""
-    own = {name: changes.pop(name) for name in list(changes) if name in Task.__dataclass_fields__}
+    fields = [name for name in changes if name in Task.__dataclass_fields__]
+    # "solved" and "random" are the start of the configuration; that of a task is an object.
+    own = {name: changes.pop(name) for name in fields if not isinstance(changes[name], str)}
     lr = changes.pop("lr", task.config.lr)
     config = replace(task.config, **changes)
     object.__setattr__(config, "lr", lr)  # a caller cannot ask for 0, a test can

@@ -43,13 +43,13 @@ def jobs(where: Path) -> list[Any]:
     from partly.comparison import runner
     from partly.export import onnx_file
 
-    traced, kept = onnx_file._traced, []  # a trace takes seconds, and no disk
+    traced, kept = onnx_file._trace, []  # a trace takes seconds, and no disk
 
     def once(*given: Any) -> Any:
         kept[:] = kept or [traced(*given)]
         return kept[0]
 
-    onnx_file._traced = once
+    onnx_file._trace = once
 
     def finished(todo: list[Any], experiment: Any, results: Any) -> Iterator[Any]:
         return (runner._work(cell, runner._how(experiment)) for cell in todo)

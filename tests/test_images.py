@@ -95,7 +95,7 @@ def test_pictures_are_augmented_unless_somebody_says_no(data: Dataset) -> None:
         assert x.augmentation == Augmentation(**expected)
     recipe = Classifier("bce").resolve(np.eye(COUNT), data.labels).config
     assert recipe.augment is None
-    with pytest.raises(SettingError, match="only images in files"):
+    with pytest.raises(SettingError, match="only images in files can be augmented"):
         Classifier("bce", augment=True).resolve(np.eye(COUNT), data.labels)
     for wrong in ({"flop": 1.0}, {"crop": 0.0}, "yes"):
         with pytest.raises(SettingError, match=r"augment|crop"):

@@ -216,7 +216,7 @@ def _signal_at(stage: int, step: int) -> Any:
 def test_a_run_that_is_stopped_goes_on_to_the_same_bits(
     tables: Path, monkeypatch: pytest.MonkeyPatch, stage: int, step: int
 ) -> None:
-    config = TrainConfig("em", "mlp", epochs=3, batch_size=200)
+    config = TrainConfig("em", "mlp", epochs=3, batch_size=200, start="random")
 
     def trained(run: Path) -> None:
         train("features.csv", run, config, DataOptions(Path("uniform.csv")), say=lambda _: None)

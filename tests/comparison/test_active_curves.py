@@ -144,8 +144,8 @@ def test_pictures_are_drawn_where_asked_for() -> None:
         ({"asks": {"rounds": 0}}, "rounds = 0 must be"),
         ({"asks": {"errors": 0.9}}, "errors"),
         ({"asks": {"questions": 0}}, "questions = 0 must be"),
-        ({"tune": 3}, "tune needs a validation part"),
-        ({"queries": (), "asks": {"rounds": 3}}, "name queries too"),
+        ({"tune": 3}, "tune needs a validation set"),
+        ({"queries": (), "asks": {"rounds": 3}}, "Add queries"),
     ],
 )
 def test_what_cannot_be_asked(change: dict, message: str) -> None:

@@ -23,14 +23,14 @@ def test_alone() -> None:
     gradient = torch.tensor([1.0, 2.0])
     ALONE.average([gradient, None])
     assert gradient.tolist() == ALONE.total(gradient).tolist() == [1.0, 2.0]
-    assert ALONE.asked(True, False) == [True, False]
+    assert ALONE.any_yes(True, False) == [True, False]
     ALONE.assert_consistent({"anything": object()})
     with ALONE.rank_zero_first():
         pass
 
 
 def test_alone_needs_no_torch_distributed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group, "_distributed", lambda: pytest.fail("it was asked for"))
+    monkeypatch.setattr(group, "_import_distributed", lambda: pytest.fail("it was asked for"))
     test_alone()
 
 

@@ -193,8 +193,8 @@ def test_a_missing_tensor_file_is_noticed(two: Path) -> None:
 
 def test_a_record_of_another_format_is_not_read(two: Path) -> None:
     path = two / "checkpoint-000002.json"
-    body = path.read_bytes()[: -len(checkpoint._sealed(b""))].replace(b'"format": 3', b'"format": 99')
-    path.write_bytes(checkpoint._sealed(body))
+    body = path.read_bytes()[: -len(checkpoint._seal(b""))].replace(b'"format": 3', b'"format": 99')
+    path.write_bytes(checkpoint._seal(body))
     found = checkpoint.load(two)
     assert found is not None
     assert found[1]["step"] == 1

@@ -117,7 +117,7 @@ def test_a_loop_writes_nothing_into_a_folder_that_was_replaced(tmp_path: Path) -
     before = sorted(os.listdir(folder))
     with pytest.raises((CheckpointError, ValueError)):
         loop.answer([True, None])
-    with pytest.raises(CheckpointError, match="removed or replaced"), loop._locked():
+    with pytest.raises(CheckpointError, match="removed or replaced"), loop._lock_folder():
         pass
     assert sorted(os.listdir(folder)) == before
 
@@ -212,5 +212,5 @@ def test_result_lines_are_not_written_through_a_link(tmp_path: Path, precious: P
 
 @pytest.mark.parametrize("name", ["../elsewhere", "/tmp/elsewhere", "a/b", "", ".", "a\0b", 3])
 def test_the_name_of_an_experiment_leads_nowhere_else(name: Any) -> None:
-    with pytest.raises(SettingError, match=r"must be a plain name, without / and not empty"):
+    with pytest.raises(SettingError, match=r"must be a plain name, not empty and without /"):
         Experiment("digits", "bce", "full", name=name)

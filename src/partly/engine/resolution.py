@@ -185,7 +185,7 @@ def prepare_images(config: ResolvedConfig, items: Items) -> Items:
     if is_decoded(items):
         return items.augment(None if config.augment is None else Augmentation(**config.augment))
     if config.augment is not None:
-        raise SettingError(f"augment = {config.augment!r}: only pictures that lie in files can be augmented.")
+        raise SettingError(f"augment = {config.augment!r}: only images in files can be augmented.")
     return items
 
 
