@@ -45,7 +45,7 @@ def doing() -> list[int]:
     found = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error, IndexError):
-            if "Map(_done)" in process.cmdline()[0]:
+            if "Map(_run_job)" in process.cmdline()[0]:
                 found.append(process.pid)
     return found
 
@@ -56,7 +56,7 @@ def whole(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def test_a_comparison_of_which_a_worker_is_killed(ray: Any, tmp_path: Path) -> None:
     file = write_split(tmp_path / "tiny.npz")
-    asked: dict[str, Any] = {"heads": ["linear"], "seeds": 2, "recipe": {"epochs": 40}, "progress": False}
+    asked: dict[str, Any] = {"heads": ["linear"], "seeds": 2, "recipe": {"epochs": 40, "start": "random"}, "progress": False}
     killed: list[int] = []
 
     def kill() -> None:
