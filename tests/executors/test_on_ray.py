@@ -56,7 +56,8 @@ def whole(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def test_a_comparison_of_which_a_worker_is_killed(ray: Any, tmp_path: Path) -> None:
     file = write_split(tmp_path / "tiny.npz")
-    asked: dict[str, Any] = {"heads": ["linear"], "seeds": 2, "recipe": {"epochs": 40, "start": "random"}, "progress": False}
+    recipe = {"epochs": 40, "start": "random"}
+    asked: dict[str, Any] = {"heads": ["linear"], "seeds": 2, "recipe": recipe, "progress": False}
     killed: list[int] = []
 
     def kill() -> None:
