@@ -21,6 +21,8 @@ REJECTED_BY = "check_finite_on_small_pools"
 
 
 class Fault(LossMethod):
+    starts_solved = False  # it is about something else
+
     def __init__(self, task: Task) -> None:
         super().__init__(task, losses.bce, {})
         self.norm = nn.BatchNorm1d(task.labels)

@@ -22,6 +22,7 @@ REJECTED_BY = None
 
 
 class Healthy(Method):
+    starts_solved = False  # it is about something else
     entry_state = (EntryState("believed", fill=0.5, belief=torch.float32),)
 
     def __init__(self, task: Task, *, rate: float = 0.1, noise: float | None = 0.01) -> None:

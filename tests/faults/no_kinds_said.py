@@ -22,6 +22,8 @@ REJECTED_BY = "check_pictures"
 
 
 class Fault(LossMethod):
+    starts_solved = False  # it is about something else
+
     def __init__(self, task: Task) -> None:
         super().__init__(task, losses.bce, {})
         self.register_buffer("mean", torch.zeros(task.labels, task.items.shape[0]))
