@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -145,6 +147,8 @@ def test_a_preview_shows_the_trade_off() -> None:
     assert all(target.wrong <= (1 - target.precision) * target.filled + 1e-9 for target in expected.yes)
     assert all(target.lost_yes <= target.max_missed * expected.hidden_yes + 1e-9 for target in expected.no)
     assert expected.proposal in {target.precision for target in expected.yes}
+    guesses = replace(done.entry_scores, chance=np.full(Z.shape, 0.3))
+    assert preview(guesses, done.terms).proposal is None
 
 
 def test_labels_that_are_missing_by_features_are_not_taken_for_granted() -> None:

@@ -236,10 +236,13 @@ def _show_preview(completion: Completion, as_json: bool) -> None:
     for lost in expected.no:
         no.add_row(f"{lost.max_missed:g}", str(lost.filled), f"{lost.lost_yes:.0f} of {expected.hidden_yes:.0f}")
     Console().print(yes, no)
-    say(
-        "Expected from the model's probabilities; nothing is certified or written. "
-        f"Proposal: --precision {expected.proposal:g} --max-missed 0.05."
-    )
+    say("Expected from the model's probabilities; nothing is certified or written.")
+    if expected.proposal is None:
+        say(
+            "No target would fill in a third of the hidden yes. Know more labels first, for example with `partly query`."
+        )
+    else:
+        say(f"Proposal: --precision {expected.proposal:g} --max-missed 0.05.")
 
 
 def _destinations(result: dict[str, Any]) -> list[str]:

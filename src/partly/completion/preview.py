@@ -39,12 +39,12 @@ class NoTarget:
 
 @dataclass(frozen=True)
 class Preview:
-    """Expected outcomes of several targets, and a proposal."""
+    """Expected outcomes of several targets, and a proposal; None where no target fills in enough to be worthwhile."""
 
     yes: tuple[YesTarget, ...]
     no: tuple[NoTarget, ...]
     hidden_yes: float
-    proposal: float
+    proposal: float | None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
@@ -60,7 +60,7 @@ def preview(entries: EntryScores, terms: Terms) -> Preview:
     yes = tuple(_preview_yes(chance, wrong, right, hidden_yes, precision, terms) for precision in PRECISIONS)
     no = tuple(_preview_no(chance, hidden_yes, share) for share in MISSED_SHARES)
     worthwhile = [target.precision for target in yes if target.share_of_hidden_yes >= WORTHWHILE]
-    return Preview(yes, no, hidden_yes, max(worthwhile, default=PRECISIONS[0]))
+    return Preview(yes, no, hidden_yes, max(worthwhile, default=None))
 
 
 def _preview_yes(chance: Any, wrong: Any, right: Any, hidden_yes: float, precision: float, terms: Terms) -> YesTarget:
