@@ -238,9 +238,7 @@ def _show_preview(completion: Completion, as_json: bool) -> None:
     Console().print(yes, no)
     say("Expected from the model's probabilities; nothing is certified or written.")
     if expected.proposal is None:
-        say(
-            "No target would fill in a third of the hidden yes. Know more labels first, for example with `partly query`."
-        )
+        say("No target would fill in a third of the hidden yes. Add known labels first, e.g. with `partly query`.")
     else:
         say(f"Proposal: --precision {expected.proposal:g} --max-missed 0.05.")
 
