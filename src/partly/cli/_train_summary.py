@@ -55,7 +55,9 @@ def teacher_lines(fitted: FittedModel) -> list[str]:
     named = ", ".join(f"{name} {weight:.2f}" for name, weight in pooled if name in weights["used"])
     if not named:
         return [f"{'Teacher':<{WIDTH}}{', '.join(taught.combination.names)}: no use on held-out entries, left out"]
-    return [f"{'Teacher':<{WIDTH}}{named}, model {weights['pooled']['model']:.2f} (weights; --teacher none: without)"]
+    return [
+        f"{'Teacher':<{WIDTH}}{named}, model {weights['pooled']['model']:.2f} (weights; --teacher none turns it off)"
+    ]
 
 
 def time_line(models: Sequence[FittedModel]) -> str:
