@@ -250,7 +250,7 @@ def _destinations(result: dict[str, Any]) -> list[str]:
     if result["questions"]:
         lines.append(
             f"Questions: {result['questions']}. Fill in the column `answer` (1 yes, 0 no), then repeat the "
-            f"command with --answers {result['questions']}."
+            f"command with --answers {result['questions']} besides earlier --answers."
         )
     if result["filled"] and not (result["out"] or result["batch"]):
         lines.append("Nothing is saved: give --out FILE or --ledger LEDGER.")

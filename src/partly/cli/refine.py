@@ -194,7 +194,7 @@ def _simulate(
     query, (run, _) = next(iter(arms.items()))
     write_file(run / FIGURE, figures.draw_progress(rounds_page.make_panels(history)))
     outcome = simulation.summarize(history)
-    rounds_page.write(run / PAGE, f"{title}: which questions pay?", outcome, history, known[query])
+    rounds_page.write(run / PAGE, f"{title}: question strategies", outcome, history, known[query])
     say("\n".join([*outcome, f"Figure: {run / FIGURE}", f"Report: {run / PAGE}"]))
     return {"rounds": history, "questions": None, "report": str(run / PAGE)}
 
