@@ -280,8 +280,8 @@ def test_both_are_evaluate_and_by_label_from_one_look(monkeypatch):
         separate = evaluate(scores, labels, threshold), by_label(scores, labels, threshold)
         assert all(same(*pair) for pair in zip(both(scores, labels, threshold), separate, strict=True))
     looks = []
-    look = metrics._label_table
-    monkeypatch.setattr(metrics, "_label_table", lambda *given: looks.append(given) or look(*given))
+    look = metrics.evaluation.label_table
+    monkeypatch.setattr(metrics.evaluation, "label_table", lambda *given: looks.append(given) or look(*given))
     both(scores, labels)
     assert len(looks) == 1
 
