@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partly.data import read_score_blocks, read_scores, write_scores, write_strongest
+from partly import Labels
+from partly.data import ScoreFile, read_scores, write_scores, write_strongest
 from partly.data.formats import feature_table
 from partly.data.scores import strongest
 from partly.errors import DataError, SettingError
@@ -28,7 +29,7 @@ def test_write_then_read_is_the_identity(tmp_path, suffix):
 def test_other_suffixes_are_refused(tmp_path):
     for call in (read_scores, lambda path: write_scores(path, np.ones((1, 1)), ["x"], ["cat"])):
         with pytest.raises(DataError, match=r"Available: \.csv, \.parquet"):
-            call(tmp_path / "a.npz")
+            call(tmp_path / "a.txt")
 
 
 @pytest.mark.parametrize(("ids", "names"), [(["x"], ["item"]), (["\0"], ["cat"]), (["x"], ["\ud800"])])
@@ -108,12 +109,17 @@ def test_scores_are_read_block_after_block(tmp_path, suffix):
     """Of the items and labels that are asked for, in the order of the file; what is missing or twice is refused."""
     p = np.random.default_rng(0).random((4, 3)).astype(np.float32)
     write_scores(tmp_path / f"a.{suffix}", p, "wxyz", ("a", "b", "c"))
-    ((index, found),) = read_score_blocks(tmp_path / f"a.{suffix}", ["z", "w"], ["c", "a"])
+
+    def blocks(file, ids, names):
+        labels = Labels.from_full(np.ones((len(ids), len(names))), ids=ids, names=names)
+        return list(ScoreFile(tmp_path / f"{file}.{suffix}").blocks(labels))
+
+    ((index, found),) = blocks("a", ["z", "w"], ["c", "a"])
     assert index.tolist() == [1, 0]
     np.testing.assert_array_equal(found, p[[0, 3]][:, [2, 0]])
     for ids, names, words in ((["v", "w"], ["a"], "1 of the 2 items"), (["w"], ["d"], "1 of the 1 labels")):
         with pytest.raises(DataError, match=words):
-            list(read_score_blocks(tmp_path / f"a.{suffix}", ids, names))
+            blocks("a", ids, names)
     write_scores(tmp_path / f"b.{suffix}", p, "wxyx", ("a", "b", "c"))
     with pytest.raises(DataError, match="id of an earlier one: 1"):
-        list(read_score_blocks(tmp_path / f"b.{suffix}", ["x"], ["a"]))
+        blocks("b", ["x"], ["a"])

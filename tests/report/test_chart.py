@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partly.report.chart import Axis, Chart, linear_axis, padded_range
+from partly.report.chart import Axis, Chart, linear_axis, pad_range
 
 NUMBERS = st.floats(-1e12, 1e12, allow_subnormal=False)
 
@@ -33,7 +33,7 @@ def test_figures_stand_at_round_distances(low: float, high: float, most: int, wh
 
 @given(st.lists(NUMBERS | st.sampled_from([math.nan, math.inf]), min_size=1, max_size=5), st.booleans())
 def test_any_values_can_be_drawn_and_lie_inside(values: list[float], whole: bool) -> None:
-    axis = linear_axis(*padded_range(values), whole=whole)
+    axis = linear_axis(*pad_range(values), whole=whole)
     assert 0 <= len(axis.ticks) <= 10
     assert all(axis.low <= tick * (1 + 1e-9 * math.copysign(1, tick)) for tick in axis.ticks)
     chart = Chart(300, 200, axis, axis)

@@ -83,7 +83,7 @@ def test_a_label_is_called_by_its_own_threshold() -> None:
     truth = Labels.from_ternary([[1, -1, -1, -1]], names=NAMES)
     (card,) = choose_examples(Examples((p,), truth), NAMES, np.array([0.25, 0.7, 0.5, 0.5]))
     assert card.summary == "all 4 known labels right"
-    assert [(line.name, line.predicted) for line in card.entries] == [("b", -1), ("a", 1)]
+    assert [(line.name, line.prediction) for line in card.entries] == [("b", -1), ("a", 1)]
 
 
 @given(st.integers(1, 500), st.integers(1, 60))

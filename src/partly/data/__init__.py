@@ -22,7 +22,8 @@ from partly.data.label_semantics import LabelSemantics, refuse_lossy_positives
 from partly.data.matching import find_positions, match_ids_loosely, refuse_unwritable, reorder_columns
 from partly.data.paths import check_file, check_suffix, format_suffix
 from partly.data.protocols import DatasetFormat, Format, LabelFormat
-from partly.data.scores import Scores, read_score_blocks, read_scores, write_scores, write_strongest
+from partly.data.score_files import ScoreFile
+from partly.data.scores import Scores, read_scores, write_scores, write_strongest
 from partly.data.table_layout import (
     find_columns,
     holds_values,
@@ -41,6 +42,7 @@ from partly.labels.names import check_names
 __all__ = [
     "Dataset",
     "LabelSemantics",
+    "ScoreFile",
     "Scores",
     "for_spreadsheets",
     "is_whole",
@@ -48,7 +50,6 @@ __all__ = [
     "read_hierarchy",
     "read_items",
     "read_labels",
-    "read_score_blocks",
     "read_scores",
     "split_holdout",
     "write",
@@ -84,7 +85,7 @@ def read(
     labels : str or Path, optional
         Label file or ledger.
     hierarchy : str or Path, optional
-        Table with the columns child and parent. A ledger has its own hierarchy.
+        Table with the columns child and parent, or an OBO file. A ledger has its own hierarchy.
     skip_bad : bool
         Skip unreadable image files with a warning instead of refusing them.
     size : int, optional
@@ -134,7 +135,7 @@ def read(
         data = resize_images(data, size)
     if hierarchy is None and labels is not None and ledger_db.recognizes(Path(labels)):
         return replace(data, hierarchy=ledger_db.hierarchy(Path(labels)) or data.hierarchy)
-    return data if hierarchy is None else replace(data, hierarchy=read_hierarchy(hierarchy))
+    return data if hierarchy is None else replace(data, hierarchy=read_hierarchy(hierarchy, data.labels.names))
 
 
 def _read_items(path: PathLike | Any, labels: PathLike | None, semantics: LabelSemantics) -> Dataset:

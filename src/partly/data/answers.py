@@ -90,7 +90,7 @@ def read_answers(
         faults.add(unasked, (f"{item[i]!r}, {label[i]!r}" for i in unasked))
         faults.refuse("Is this the file of another round? Leave these lines out.")
     _refuse_conflicts(table, lines, flat, answers.z)
-    first = np.unique(flat, return_index=True)[1]  # the same answer twice is one
+    first = np.unique(flat, return_index=True)[1]  # a repeated answer counts once
     unsure = int((z == UNCERTAIN).sum())
     lines, answers = lines[first], Answers(answers.rows[first], answers.columns[first], answers.z[first], unsure)
     _refuse_contradictions(table, lines, answers, labels, hierarchy)

@@ -55,7 +55,7 @@ class _BudgetedStream(io.RawIOBase):
 
 @contextmanager
 def open_compressed(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing, compressed if its name says so; written completely or not at all."""
+    """Open a file for writing, compressed if its suffix is one of a compression; written completely or not at all."""
     codec = codec_of(path)
     with atomic_output(path) as file:
         if codec is None:

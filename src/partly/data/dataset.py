@@ -68,8 +68,8 @@ class Dataset:
     @cached_property
     def digest(self) -> str:
         """Digest of all items and labels, the test part included."""
-        parts = [part for part in (self, self.test, self.with_unlabelled) if part is not None]
-        return f"{seed_for(*chain(*((part.items.digest(), part.labels.digest()) for part in parts))):016x}"
+        datasets = [part for part in (self, self.test, self.with_unlabelled) if part is not None]
+        return f"{seed_for(*chain(*((part.items.digest(), part.labels.digest()) for part in datasets))):016x}"
 
     @property
     def unlabelled_rows(self) -> Index:

@@ -40,8 +40,8 @@ def _from_words(path: Path, names: Sequence[str], size: int) -> Tensor:
         w for name in names for word in (*_whole_names(name), *WORD.findall(name)) for w in (word, word.lower())
     }
     vectors = read_word_vectors(path, spellings, size)
-    words = {name: _words(name, vectors) for name in names}
-    missing = {name: [word for word in words[name] if word not in vectors] for name in names}
+    words_of = {name: _words(name, vectors) for name in names}
+    missing = {name: [word for word in words_of[name] if word not in vectors] for name in names}
     incomplete = [name for name in names if missing[name]]
     if incomplete:
         lines = (f"{name!r}: {', '.join(_with_nearest(path, word) for word in missing[name])}" for name in incomplete)
@@ -50,7 +50,7 @@ def _from_words(path: Path, names: Sequence[str], size: int) -> Tensor:
             + listing(lines, len(incomplete))
             + "\nRename the labels, or give a table whose ids are the names of the labels."
         )
-    return torch.from_numpy(np.stack([np.mean([vectors[word] for word in words[name]], axis=0) for name in names]))
+    return torch.from_numpy(np.stack([np.mean([vectors[word] for word in words_of[name]], axis=0) for name in names]))
 
 
 def _words(name: str, vectors: Vectors) -> list[str]:

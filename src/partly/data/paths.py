@@ -12,7 +12,9 @@ from partly.errors import DataError, LabelError
 from partly.ledger.location import is_sqlite
 
 PICKLE_SUFFIXES = (".pt", ".pth", ".pkl", ".pickle", ".joblib")
-COMPRESSIBLE = (".csv", ".tsv", ".jsonl", ".json", ".arff", ".svm", ".libsvm", ".svmlight", ".txt")  # may be compressed
+COMPRESSIBLE = (  # may be compressed
+    ".csv", ".tsv", ".jsonl", ".json", ".arff", ".svm", ".libsvm", ".svmlight", ".txt", ".obo",
+)  # fmt: skip
 CODECS = {".gz": "gzip", ".zst": "zstd"}
 
 

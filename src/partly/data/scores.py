@@ -15,12 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from partly.atomic_io import PathLike
-from partly.data.formats.feature_table import number_blocks, read_numbers, write_numbers
-from partly.data.formats.wide import label_columns, refuse_bad_ids
-from partly.data.matching import find_positions, refuse_unwritable
-from partly.data.paths import check_file, check_suffix
+from partly.data.formats.feature_table import read_numbers, write_numbers
+from partly.data.matching import refuse_unwritable
+from partly.data.paths import check_suffix
+from partly.data.score_files import ScoreFile, to_dense
 from partly.data.table_layout import ID
-from partly.data.tables import SUFFIXES, open_table, write_table
+from partly.data.tables import SUFFIXES, write_table
 from partly.errors import SettingError
 
 Block = npt.NDArray[np.floating[Any]]
@@ -35,6 +35,12 @@ class Scores:
     values: npt.NDArray[np.float32]
     ids: tuple[str, ...]
     names: tuple[str, ...]
+
+    def to_pandas(self) -> Any:
+        """Return a pandas table indexed by id, which `partly.metrics` matches with labels by id and name."""
+        import pandas
+
+        return pandas.DataFrame(self.values, list(self.ids), list(self.names))
 
 
 def write_scores(
@@ -79,17 +85,18 @@ def write_scores(
 
 
 def read_scores(path: PathLike) -> Scores:
-    """Read scores from a table that `write_scores` wrote.
+    """Read scores from a file of any program.
 
     Parameters
     ----------
     path : str or Path
-        Table with a column `item` and one column per label.
+        Table, wide (a column of ids and one per label) or long (`item`, `label`, `score`); `.npz` with `scores` and
+        optionally `ids` and `names`; or `.npy`.
 
     Returns
     -------
     Scores
-        Values, ids and names.
+        Values, ids and names; NaN where a long table lists none. Ids and names that a file lacks are positions.
 
     Raises
     ------
@@ -105,26 +112,13 @@ def read_scores(path: PathLike) -> Scores:
     >>> partly.data.read_scores("scores.csv").names
     ('cat', 'dog')
     """
-    table = open_table(check_file(path, SUFFIXES))
-    items, ids = read_numbers(table, label_columns(table))
-    return Scores(items.take(slice(None)).numpy(), ids, items.names or ())
-
-
-def read_score_blocks(path: PathLike, ids: Sequence[str], names: Sequence[str]) -> Iterator[tuple[Index, Block]]:
-    """Yield scores in the order of the file: positions of the items in `ids` [B] and scores [B, len(names)].
-
-    Other items and labels of the file are ignored; items that are missing are refused at the end.
-    """
-    table = open_table(check_file(path, SUFFIXES))
-    find_positions(names, label_columns(table), table.path, "label")  # refuses missing labels
-    position, file_ids = {name: i for i, name in enumerate(ids)}, list[str]()
-    for block_ids, values in number_blocks(table, names):
-        file_ids += block_ids
-        index = np.array([position.get(name, -1) for name in block_ids], np.int64)
-        wanted = index >= 0
-        yield (index, values.astype(np.float32)) if wanted.all() else (index[wanted], values[wanted].astype(np.float32))
-    refuse_bad_ids(table, file_ids)
-    find_positions(ids, file_ids, table.path, "item")
+    file = ScoreFile(path)
+    if file.table is not None and file.matrix is None:
+        items, ids = read_numbers(file.table, [name for name in file.table.header if name != ID])
+        return Scores(items.take(slice(None)).numpy(), ids, items.names or ())
+    count, labels = file.matrix.shape
+    values = to_dense(file.matrix, np.arange(count)).astype(np.float32, copy=False)
+    return Scores(values, file.ids or tuple(map(str, range(count))), file.names or tuple(map(str, range(labels))))
 
 
 def write_strongest(

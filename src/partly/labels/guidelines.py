@@ -1,4 +1,4 @@
-"""Labelling guidelines, for annotators and language models.
+"""Labeling guidelines, for annotators and language models.
 
 A TOML file has an entry per label, a sentence or a table:
 

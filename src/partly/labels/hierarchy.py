@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -12,24 +12,24 @@ import numpy as np
 import numpy.typing as npt
 
 from partly.errors import LabelError, listing
+from partly.labels.label_graph import ParentNames, check_parents, sort_topologically
 from partly.labels.labels import Labels
 from partly.labels.matrix import Ternary, blocks
-from partly.labels.names import Names, check_names, fold
-
-EXAMPLE = "Give child -> parent, one parent each: Hierarchy({'cat': 'animal', 'dog': 'animal'})."
+from partly.labels.names import Names, fold
 
 
 @dataclass(frozen=True, repr=False)
 class Hierarchy:
-    """A forest of labels of any depth, child -> parent: Hierarchy({"cat": "animal", "dog": "animal"}).
+    """A hierarchy of labels of any depth, child -> parent: Hierarchy({"cat": "animal", "dog": "animal"}).
 
-    A yes for a child implies a yes for its parent, and a no for a parent a no for all its children. Labels need not
-    have a column for every name; missing ones count as unknown. Labels outside the hierarchy are not changed.
+    A yes for a child implies a yes for all its parents, and a no for a parent a no for all its children. A label may
+    have several parents, as in the Gene Ontology. Labels need not have a column for every name; missing ones count as
+    unknown. Labels outside the hierarchy are not changed.
 
     Parameters
     ----------
-    parents : {child: parent}
-        Parent of each child.
+    parents : {child: parent, or list of parents}
+        Parents of each child. The attribute holds a name for one parent, and a tuple for several.
 
     Raises
     ------
@@ -44,24 +44,14 @@ class Hierarchy:
     >>> animals.deduce(labels).ternary()
     array([[-1, -1, -1],
            [ 1,  0,  1]], dtype=int8)
+    >>> partly.Hierarchy({"house cat": ["cat", "pet"], "cat": "animal"}).ancestors("house cat")
+    ('cat', 'pet', 'animal')
     """
 
-    parents: Mapping[str, str]
+    parents: Mapping[str, ParentNames]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.parents, Mapping):
-            raise LabelError(f"A hierarchy is a mapping; got {type(self.parents).__name__}. {EXAMPLE}")
-        pairs = list(self.parents.items())
-        bad = [f"{c!r}: {p!r}" for c, p in pairs if not (isinstance(c, str) and isinstance(p, str))]
-        if bad:
-            raise LabelError("A hierarchy names labels by text, not by these" + listing(bad, len(bad)) + f"\n{EXAMPLE}")
-        check_names(dict.fromkeys(name for pair in pairs for name in pair))
-        cycles = list(_cycles(dict(pairs)))
-        if cycles:
-            raise LabelError(
-                "No label can be below itself; take one step out of each cycle" + listing(cycles, len(cycles))
-            )
-        object.__setattr__(self, "parents", MappingProxyType(dict(pairs)))
+        object.__setattr__(self, "parents", MappingProxyType(check_parents(self.parents)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Hierarchy, (dict(self.parents),)  # a read-only mapping cannot be copied
@@ -74,42 +64,101 @@ class Hierarchy:
     @cached_property
     def roots(self) -> Names:
         """Names without a parent, in order of appearance."""
-        return tuple(dict.fromkeys(p for p in self.parents.values() if p not in self.parents))
+        above = (parent for child in self.parents for parent in self.parents_of(child))
+        return tuple(dict.fromkeys(parent for parent in above if parent not in self.parents))
+
+    @cached_property
+    def names(self) -> Names:
+        """All names, every parent before its children."""
+        return sort_topologically(self.roots, {child: self.parents_of(child) for child in self.parents})
 
     @cached_property
     def children(self) -> Mapping[str, Names]:
         """Children of each name that has some; every parent comes before its children."""
         below: dict[str, list[str]] = {}
-        for child, parent in self.parents.items():
-            below.setdefault(parent, []).append(child)
-        order = list(self.roots)
-        for name in order:  # grows as it goes: level after level
-            order += below.get(name, ())
-        return MappingProxyType({name: tuple(below[name]) for name in order if name in below})
-
-    @cached_property
-    def names(self) -> Names:
-        """All names, every parent before its children."""
-        return (*self.roots, *(child for children in self.children.values() for child in children))
+        for child in self.parents:
+            for parent in self.parents_of(child):
+                below.setdefault(parent, []).append(child)
+        return MappingProxyType({name: tuple(below[name]) for name in self.names if name in below})
 
     @cached_property
     def leaves(self) -> Names:
         """Names without children."""
         return tuple(name for name in self.names if name not in self.children)
 
+    @cached_property
+    def is_forest(self) -> bool:
+        """True if no label has several parents."""
+        return all(isinstance(above, str) for above in self.parents.values())
+
+    def parents_of(self, name: str) -> Names:
+        """Return the parents of a name; none for a root."""
+        above = self.parents.get(name, ())
+        return (above,) if isinstance(above, str) else above
+
+    def ancestors(self, name: str) -> Names:
+        """Return all names above this one, each once, the nearest first."""
+        ancestors = dict.fromkeys(self.parents_of(name))
+        queue = list(ancestors)
+        for above in queue:  # grows as it goes
+            new = [parent for parent in self.parents_of(above) if parent not in ancestors]
+            ancestors.update(dict.fromkeys(new))
+            queue += new
+        return tuple(ancestors)
+
+    def nearest(self, name: str, names: Container[str]) -> Names:
+        """Return the nearest ancestors that are among `names`, one or more for each way up."""
+        found, queue = dict[str, None](), list(self.parents_of(name))
+        for above in queue:  # grows as it goes
+            if above in names:
+                found[above] = None
+            else:
+                queue += [parent for parent in self.parents_of(above) if parent not in queue]
+        return tuple(found)
+
+    def restrict(self, names: Names) -> Hierarchy | None:
+        """Return the hierarchy among these names, each below its nearest ancestors; None if nothing is left."""
+        remaining = set(names)
+        parents = {name: above for name in names if (above := self.nearest(name, remaining))}
+        return Hierarchy(parents) if parents else None
+
+    def single_parents(self, user: str) -> dict[str, str]:
+        """Return child -> parent for a user that can hold one parent only.
+
+        Raises
+        ------
+        LabelError
+            If a label has several parents.
+        """
+        several = [
+            f"{child!r}: {', '.join(above)}" for child, above in self.parents.items() if len(self.parents_of(child)) > 1
+        ]
+        if several:
+            raise LabelError(
+                f"{user} holds one parent for each label; these have several"
+                + listing(several, len(several))
+                + "\nKeep one parent of each, or give the hierarchy in a table with the columns child and parent."
+            )
+        return {child: self.parents_of(child)[0] for child in self.parents}
+
     def lines(self, names: Names) -> list[tuple[int, int]]:
         """Return the positions (descendant, ancestor) of all pairs among `names`."""
         at = {name: i for i, name in enumerate(names)}
-        pairs = []
-        for name in filter(at.__contains__, self.parents):
-            above = name
-            while above in self.parents:
-                above = self.parents[above]
-                pairs += [(at[name], at[above])] if above in at else []
-        return pairs
+        inside = filter(at.__contains__, self.parents)
+        return [(at[name], at[above]) for name in inside for above in self.ancestors(name) if above in at]
 
     def above(self, names: Names) -> tuple[int, ...]:
-        """Return the position of the parent of each label; its own position if it has none.
+        """Return the position of the first parent of each label; its own position if it has none.
+
+        Raises
+        ------
+        LabelError
+            If a parent is not among the labels, or no label has a parent.
+        """
+        return self.parent_positions(names)[0]
+
+    def parent_positions(self, names: Names) -> tuple[tuple[int, ...], ...]:
+        """Return rows over the labels: in row k the position of the k-th parent, or the label's own if it has fewer.
 
         Raises
         ------
@@ -118,7 +167,7 @@ class Hierarchy:
         """
         self._columns(names)
         at = {name: j for j, name in enumerate(names)}
-        pairs = [(child, parent) for child, parent in self.parents.items() if child in at]
+        pairs = [(child, parent) for child in self.parents if child in at for parent in self.parents_of(child)]
         missing = [f"{child!r} -> {parent!r}" for child, parent in pairs if parent not in at]
         if missing:
             raise LabelError(
@@ -133,7 +182,11 @@ class Hierarchy:
                 f"({', '.join(f'{child!r} -> {parent!r}' for child, parent in list(self.parents.items())[:3])}, ...). "
                 "Leave it out, or give the labels below."
             )
-        return tuple(at[self.parents[name]] if name in self.parents else j for j, name in enumerate(names))
+        above = [self.parents_of(name) for name in names]
+        return tuple(
+            tuple(at[parents[k]] if k < len(parents) else j for j, parents in enumerate(above))
+            for k in range(max(map(len, above), default=1) or 1)
+        )
 
     # ---------------------------------------------------------------- inference
 
@@ -143,13 +196,13 @@ class Hierarchy:
         contradictions: list[tuple[int, int]] = []
         for block in blocks(labels.shape):
             w = self._wide(labels.rows(block), present, columns)
-            nearest = w.copy()  # value of the nearest known label: the label itself or an ancestor
+            under_no = w == -1  # where the nearest known label upwards, the label itself included, is no on some way
             for child, parent in self._steps:
-                wrong = np.flatnonzero((w[child] == 1) & (nearest[parent] == -1))
+                wrong = np.flatnonzero((w[child] == 1) & under_no[parent])
                 contradictions += [(block.start + int(item), child) for item in wrong]
-                nearest[child] = np.where(w[child] == 0, nearest[parent], w[child])
+                under_no[child] |= (w[child] == 0) & under_no[parent]
         if contradictions:
-            contradictions.sort()
+            contradictions = sorted(set(contradictions))
             ids = labels.ids
             lines = (f"item {ids[i]!r}: {self._contradiction(labels, i, self.names[c])}" for i, c in contradictions)
             raise LabelError(
@@ -189,12 +242,11 @@ class Hierarchy:
 
         def rule(z: Ternary, _: slice) -> Ternary:
             w = self._wide(z, have, where)
-            for child, parent in reversed(self._steps):
-                w[parent, w[child] == 1] = 1
+            self._raise_yes(w)
             for child, parent in self._steps:
                 w[child, w[parent] == -1] = -1
-            if last_child:
-                self._last_children(w)
+            while last_child and self._last_children(w) and not self.is_forest:
+                self._raise_yes(w)  # of its other parents
             result = z.copy()
             result[:, where] = w[have].T
             return result
@@ -262,35 +314,31 @@ class Hierarchy:
         w[have] = z.T[where]
         return w
 
-    def _last_children(self, w: Ternary) -> None:
+    def _raise_yes(self, w: Ternary) -> None:
+        """Set all labels above a yes to yes."""
+        for child, parent in reversed(self._steps):
+            w[parent, w[child] == 1] = 1
+
+    def _last_children(self, w: Ternary) -> bool:
+        """Set the last child of a yes that can be yes; tell whether there was one."""
+        changed = False
         for parent, children in self._families:
             below = w[children]
             alone = ((below == 0).sum(axis=0) == 1) & ((below == 1).sum(axis=0) == 0) & (w[parent] == 1)
             w[children] = np.where(alone & (below == 0), 1, below)
+            changed = changed or bool(alone.any())
+        return changed
 
     def _contradiction(self, labels: Labels, item: int, name: str) -> str:
         values = dict(zip(labels.names, labels.rows([item])[0], strict=True))
-        path = [name]
-        while values.get(path[-1], 0) != -1:
-            path.append(self.parents[path[-1]])
-        return f"{name!r} is yes and {path[-1]!r} is no ({' -> '.join(path)})"
+        paths = [[name]]
+        while values.get(paths[-1][-1], 0) != -1:  # depth first, upwards through what is unknown
+            path = paths.pop()
+            upwards = reversed(self.parents_of(path[-1])) if len(path) == 1 or not values.get(path[-1], 0) else ()
+            paths += [[*path, parent] for parent in upwards]
+        return f"{name!r} is yes and {paths[-1][-1]!r} is no ({' -> '.join(paths[-1])})"
 
 
 def as_hierarchy(value: Any) -> Hierarchy:
     """Return a hierarchy, built from a mapping child -> parent if necessary."""
     return value if isinstance(value, Hierarchy) else Hierarchy(value)
-
-
-def _cycles(parents: Mapping[str, str]) -> Iterator[str]:
-    """Yield each cycle once, as text: a -> b -> a."""
-    done: set[str] = set()
-    for start in parents:
-        path: dict[str, None] = {}
-        name = start
-        while name in parents and name not in done and name not in path:
-            path[name] = None
-            name = parents[name]
-        if name in path:
-            cycle = list(path)[list(path).index(name) :]
-            yield " -> ".join([*cycle, name])
-        done |= path.keys()

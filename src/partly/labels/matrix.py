@@ -62,11 +62,11 @@ def blocks(shape: tuple[int, int]) -> Iterator[slice]:
 
 def map_blocks(z: Matrix, rule: Callable[[Ternary, slice], Ternary], width: int) -> Matrix:
     """Apply rule(z [B, L], rows) -> [B, width] to blocks of rows; a sparse matrix stays sparse."""
-    parts = ((block, rule(dense_rows(z, block), block)) for block in blocks(z.shape))
+    computed = ((block, rule(dense_rows(z, block), block)) for block in blocks(z.shape))
     if sp.issparse(z):
-        return sp.vstack([sp.csr_array(part) for _, part in parts], format="csr")
+        return sp.vstack([sp.csr_array(part) for _, part in computed], format="csr")
     result = np.empty((z.shape[0], width), np.int8)
-    for block, part in parts:
+    for block, part in computed:
         result[block] = part
     return result
 
@@ -100,10 +100,10 @@ def _with_rows(z: Any, items: Codes, new: Any) -> Any:
     rows = list(pairwise(new.indptr))
 
     def splice(old: Codes, fresh: Codes) -> Codes:
-        parts = [old[slice(*keep[0])]]
+        pieces = [old[slice(*keep[0])]]
         for span, row in zip(keep[1:], rows, strict=True):
-            parts += [fresh[slice(*row)], old[slice(*span)]]
-        return np.concatenate(parts)
+            pieces += [fresh[slice(*row)], old[slice(*span)]]
+        return np.concatenate(pieces)
 
     data, indices = splice(z.data, new.data), splice(z.indices, new.indices.astype(z.indices.dtype))
     pointers = np.concatenate([[0], np.cumsum(sizes)]).astype(

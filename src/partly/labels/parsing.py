@@ -48,8 +48,8 @@ def read(
     z, wrong = _parse_values(values, shape, encoding, missing, where, names)
     if len(wrong) == 0:
         return z, names, ids
-    words = {1: "yes", -1: "no", 0: "unknown"}
-    takes = ", ".join(f"{number} {words[entry]}" for number, entry in encoding.items())
+    answers = {1: "yes", -1: "no", 0: "unknown"}
+    takes = ", ".join(f"{number} {answers[entry]}" for number, entry in encoding.items())
     columns = isinstance(values, list)
     wrong_values = [array(values[j], where)[i] if columns else values[i, j] for i, j in wrong]
     places = (

@@ -1,4 +1,4 @@
-"""Scores of labelled entries: validation, the scores of each label's yes and no, average precision and AUC."""
+"""Scores of labeled entries: validation, the scores of each label's yes and no, average precision and AUC."""
 
 from __future__ import annotations
 
@@ -144,6 +144,18 @@ def iter_yes_no(scores: KnownScores, z: Matrix) -> Iterator[tuple[Scores, Scores
     pairs = _sparse_columns(scores, z) if sp.issparse(z) else _dense_columns(scores, z)
     for s, values in pairs:
         yield np.compress(values == 1, s), np.compress(values == -1, s)
+
+
+def iter_known(scores: KnownScores, z: Matrix) -> Iterator[tuple[npt.NDArray[np.int64], Scores, Ternary]]:
+    """Yield for each label the rows of its known entries, with their scores and values."""
+    if sp.issparse(z):
+        columns: Any = z.tocsc()  # type: ignore[attr-defined]
+        for (start, stop), (s, values) in zip(pairwise(columns.indptr), _sparse_columns(scores, z), strict=True):
+            yield columns.indices[start:stop], s, values
+        return
+    for s, values in _dense_columns(scores, z):
+        rows = np.flatnonzero(values)
+        yield rows, s[rows], values[rows]
 
 
 def _dense_columns(scores: Scores, z: Ternary) -> Iterator[tuple[Scores, Ternary]]:

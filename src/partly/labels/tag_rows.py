@@ -93,8 +93,8 @@ def look_like_tags(rows: Any) -> bool:
 def _are_names(cell: Any) -> bool:
     if isinstance(cell, set | frozenset):
         return True
-    words = [cell] if isinstance(cell, str) else cell if isinstance(cell, list | tuple | np.ndarray) else []
-    return any(isinstance(word, str) and not _is_value(word) for word in words)
+    tags = [cell] if isinstance(cell, str) else cell if isinstance(cell, list | tuple | np.ndarray) else []
+    return any(isinstance(word, str) and not _is_value(word) for word in tags)
 
 
 def _is_value(word: str) -> bool:

@@ -31,32 +31,57 @@ from partly.metrics.evaluation import (
     both,
     by_group,
     by_label,
+    compare,
     evaluate,
     grouped,
+    intervals,
+    label_intervals,
+    measure,
     memory,
     weighted_average_precision,
 )
+from partly.metrics.hierarchical import federated_average_precision, hierarchical
+from partly.metrics.measurement import Measurement
+from partly.metrics.propensity import propensities
 from partly.metrics.scoring import SKLEARN_NAMES, scorer
+from partly.metrics.slices import Slice, measure_slice, slice_items, slice_labels
 from partly.metrics.top_ranks import RANKS
 from partly.metrics.validation import Floats, Threshold, Weights
+from partly.metrics.whole_matrix import Estimate, WholeMatrix, estimate, estimate_parts
 
 __all__ = [
     "MISSING",
     "RANKS",
     "SKLEARN_NAMES",
+    "Estimate",
     "Floats",
+    "Measurement",
+    "Slice",
     "Threshold",
     "Weights",
+    "WholeMatrix",
     "average_precision",
     "both",
     "by_group",
     "by_label",
+    "compare",
+    "estimate",
+    "estimate_parts",
     "evaluate",
+    "federated_average_precision",
     "grouped",
+    "hierarchical",
+    "intervals",
+    "label_intervals",
+    "measure",
+    "measure_slice",
     "memory",
     "pooled",
     "precision_recall_f1",
+    "propensities",
     "scorer",
+    "slice_items",
+    "slice_labels",
     "weighted",
     "weighted_average_precision",
 ]

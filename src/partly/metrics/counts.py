@@ -43,9 +43,9 @@ def weighted(hits: Any, predicted: Any, yes: Any, weights: Weights | None) -> tu
 def pooled(
     table: dict[str, npt.NDArray[Any]], items: int, weights: Weights | None, missing: Missingness | None = None
 ) -> tuple[float, float, float]:
-    """Precision, recall and F1 of all known entries together; NaN where they are undefined or withheld."""
-    parts = weighted(table["hits"], table["predicted"], table["yes"], weights)
-    precision, recall, f1 = map(float, precision_recall_f1(*(part.sum() for part in parts)))
+    """Return precision, recall and F1 of all known entries together; NaN if undefined or withheld."""
+    counts = weighted(table["hits"], table["predicted"], table["yes"], weights)
+    precision, recall, f1 = map(float, precision_recall_f1(*(count.sum() for count in counts)))
     if missing is not None and missing.withheld:
         return math.nan, math.nan, math.nan
     if not table["no"].any() and table["yes"].sum() < items * len(table["yes"]):

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from partly.errors import DataError, SettingError, did_you_mean
+from partly.errors import DataError, SettingError, did_you_mean, within
 from partly.labels import Labels, scored
 from partly.labels.matrix import BLOCK
+from partly.labels.scored import KnownScores
 from partly.metrics.counts import label_table, pooled
+from partly.metrics.intervals import UNDEFINED, Interval, difference, holm, interval, interval_from_error
+from partly.metrics.measurement import Measurement, measure_further
 from partly.metrics.top_ranks import RANKS, item_table
 from partly.metrics.validation import Floats, Threshold, Weights, check_missingness, check_threshold
 from partly.model_choice.missingness import Missingness
 
 MISSING = ("at-random", "auto")
+COUNTS = ("labels_counted", "labels_undefined", "labels_with_yes", "items_counted", "entries_known", "yes", "no")
 
 
 def average_precision(scores: Any, labels: Any) -> Floats:
@@ -136,7 +142,7 @@ def by_group(scores: Any, labels: Any, counts: npt.ArrayLike, groups: int = 5) -
 
 
 def grouped(ap: Floats, counts: npt.ArrayLike, groups: int = 5) -> Floats:
-    """`by_group`, where the AP of each label is known already."""
+    """Return the `by_group` means of AP values that are computed already."""
     counts = np.asarray(counts)
     if counts.shape != ap.shape:
         raise DataError(f"There are counts of shape {counts.shape} for {len(ap)} labels; one a label is needed.")
@@ -146,11 +152,18 @@ def grouped(ap: Floats, counts: npt.ArrayLike, groups: int = 5) -> Floats:
     return np.array([scored.mean(ap[group]) for group in ordered], np.float64)
 
 
-def evaluate(scores: Any, labels: Any, threshold: Threshold = 0.5, missing: str = "at-random") -> dict[str, float]:
-    """All scores of this module, and how many labels, items and entries they rest on. scores: [N, L].
+def evaluate(
+    scores: Any,
+    labels: Any,
+    threshold: Threshold = 0.5,
+    missing: str = "at-random",
+    confidence: float | None = None,
+    propensity: npt.ArrayLike | None = None,
+) -> dict[str, Any]:
+    """Return all metrics, with the numbers of labels, items and entries behind them.
 
-    Scores are probabilities; with a threshold outside (0, 1), as 0 for logits, any scores on its scale. There may be
-    one threshold for all labels, or one for each, [L].
+    Scores are probabilities, or with a threshold outside (0, 1), any scores on the scale of the threshold, such as
+    logits with 0. The threshold is one for all labels, or one per label, [L].
     mAP rests on `labels_counted` labels (`labels_undefined` have no AP), CR on `labels_with_yes`, CP, CF1 and macro_f1
     on those of them whose precision is defined, OP, OR and OF1 on `entries_known` (`yes` + `no`), exact_match and P@k
     on `items_counted`.
@@ -165,13 +178,18 @@ def evaluate(scores: Any, labels: Any, threshold: Threshold = 0.5, missing: str 
         Lowest score that is predicted yes.
     missing : "at-random" or "auto"
         "auto" tests whether entries are missing at random. If yes and no are known at different rates, known entries
-        are weighted, and exact_match and P@k, which cannot be, are NaN. If known entries do not look like unknown
-        ones, all scores are NaN. `missing_p` is the p-value of the test. Needs scores of all entries.
+        are weighted; exact_match and P@k cannot be weighted and are NaN. If known entries do not look like unknown
+        ones, all metrics are NaN. `missing_p` is the p-value of the test. Needs scores of all entries.
+    confidence : float, optional
+        Level of confidence intervals, such as 0.95. The result then has `intervals`: name -> (low, high).
+    propensity : array of [L], optional
+        Probability that a yes of each label is known, for PSP@k and PSnDCG@k; see `propensities`. By default it is
+        computed from the numbers of known yes in `labels`.
 
     Returns
     -------
     dict
-        From the name of a score to its value.
+        Metric name -> value.
 
     Examples
     --------
@@ -185,17 +203,173 @@ def evaluate(scores: Any, labels: Any, threshold: Threshold = 0.5, missing: str 
     """
     if missing not in MISSING:
         raise SettingError(f"missing = {missing!r}.{did_you_mean(str(missing), MISSING)}")
-    if missing == "at-random":
-        return both(scores, labels, threshold)[0]
-    scores, labels, found = check_missingness(scores, labels)
-    return both(scores, labels, threshold, found)[0] | {"missing_p": found.p_value}
+    missingness = None
+    if missing == "auto":
+        scores, labels, missingness = check_missingness(scores, labels)
+    measured = measure(scores, labels, threshold, missingness, propensity, influence=confidence is not None)
+    result: dict[str, Any] = measured.values | ({} if missingness is None else {"missing_p": missingness.p_value})
+    return result if confidence is None else result | {"intervals": intervals(measured, confidence)}
+
+
+def measure(
+    scores: Any,
+    labels: Any,
+    threshold: Threshold = 0.5,
+    missing: Missingness | None = None,
+    propensity: npt.ArrayLike | None = None,
+    influence: bool = False,
+) -> Measurement:
+    """Return all metrics, those of each label and, if `influence`, the influence of each item on each metric.
+
+    If `missing` rejects that entries are missing at random, metrics that cannot be corrected by weights are NaN.
+
+    Parameters
+    ----------
+    scores, labels, threshold, propensity
+        As in `evaluate`.
+    missing : Missingness, optional
+        Result of the test for entries missing at random.
+    influence : bool
+        Compute influences, which intervals and `compare` need.
+
+    Returns
+    -------
+    Measurement
+        `values`, `by_label` and `influences`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> y = np.array([[1, 0], [0, 1], [1, 1]])
+    >>> partly.metrics.measure(np.where(y, 0.8, 0.3), y).values["AUROC"]
+    1.0
+    """
+    scores, labels, thresholds = check_threshold(scores, labels, threshold)
+    core, table, items = _measure_core(scores, labels, thresholds, missing)
+    further = measure_further(scores, labels, thresholds, core, table, items, propensity, influence)
+    if missing is not None and missing.biased:
+        correct = () if missing.withheld else ("AUROC",)  # AUROC does not depend on the shares of yes and no
+        further.values |= dict.fromkeys((name for name in further.values if name not in correct), math.nan)
+        further.influences.clear()  # the weights are estimates too
+    counts = {name: core.pop(name) for name in COUNTS}
+    further.values = core | further.values | counts
+    return further
+
+
+def intervals(measured: Measurement, confidence: float) -> dict[str, Interval]:
+    """Return the confidence interval of each metric; NaN where it cannot be computed."""
+    within(0, 1, confidence=confidence)
+    items = measured.values["items_counted"]
+    return {
+        name: interval(
+            name, value, measured.influences[name] * measured.inflation.get(name, 1.0), int(items), confidence
+        )
+        if name in measured.influences
+        else UNDEFINED
+        for name, value in measured.values.items()
+        if name not in COUNTS
+    }
+
+
+def label_intervals(measured: Measurement, confidence: float) -> dict[str, npt.NDArray[np.float64]]:
+    """Return the confidence intervals of AP, AUROC and F1 of each label, [L, 2] each; NaN where undefined.
+
+    Parameters
+    ----------
+    measured : Measurement
+        Result of `measure(..., influence=True)`.
+    confidence : float
+        Level of the intervals.
+
+    Returns
+    -------
+    dict
+        From `AP`, `AUROC` and `F1` to an array [L, 2].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.random((200, 3)) < 0.3
+    >>> measured = partly.metrics.measure(np.where(y, 0.6, 0.4) + rng.normal(0, 0.1, y.shape), y, influence=True)
+    >>> partly.metrics.label_intervals(measured, 0.95)["AP"].shape
+    (3, 2)
+    """
+    within(0, 1, confidence=confidence)
+    table = measured.by_label
+    freedom = np.maximum(np.minimum(table["yes"], table["no"]) - 1, 1)
+    return {
+        name: np.array(
+            [
+                interval_from_error(value, error, df, confidence) if error > 0 else UNDEFINED
+                for value, error, df in zip(table[name].tolist(), errors.tolist(), freedom.tolist(), strict=True)
+            ]
+        ).reshape(-1, 2)
+        for name, errors in measured.errors_by_label.items()
+    }
+
+
+def compare(
+    measured: Mapping[str, Measurement], metrics: Sequence[str] = ("mAP",), confidence: float = 0.95
+) -> list[dict[str, Any]]:
+    """Compare models that were measured on the same items and labels, pair by pair.
+
+    Parameters
+    ----------
+    measured : {name: Measurement}
+        Results of `measure(..., influence=True)`.
+    metrics : sequence of str
+        Metrics to compare.
+    confidence : float
+        Level of the intervals.
+
+    Returns
+    -------
+    list of dict
+        metric, a, b, difference (a - b), low, high, p (Holm-adjusted over all pairs and metrics).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.random((200, 3)) < 0.3
+    >>> good, poor = (np.clip(0.5 + y * gap + rng.normal(0, 0.2, y.shape), 0, 1) for gap in (0.4, 0.1))
+    >>> both = {name: partly.metrics.measure(s, y, influence=True) for name, s in (("good", good), ("poor", poor))}
+    >>> row = partly.metrics.compare(both)[0]
+    >>> row["a"], row["difference"] > 0, row["p"] < 0.01
+    ('good', True, True)
+    """
+    within(0, 1, confidence=confidence)
+    rows: list[dict[str, Any]] = []
+    for metric in metrics:
+        for a, b in combinations(measured, 2):
+            first, second = measured[a], measured[b]
+            if metric not in first.values:
+                raise SettingError(f"There is no score {metric!r}.{did_you_mean(metric, first.values)}")
+            gap, empty = first.values[metric] - second.values[metric], np.zeros(1)
+            of_a, of_b = (m.influences.get(metric, empty) * m.inflation.get(metric, 1.0) for m in (first, second))
+            (low, high), p = difference(of_a, of_b, gap, confidence)
+            rows.append({"metric": metric, "a": a, "b": b, "difference": gap, "low": low, "high": high, "p": p})
+    for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        row["p"] = p
+    return rows
 
 
 def both(
     scores: Any, labels: Any, threshold: Threshold = 0.5, missing: Missingness | None = None
 ) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
-    """Compute `evaluate` and `by_label` in one pass; `missing` corrects or withholds scores."""
+    """Compute the main metrics and `by_label` in one pass; `missing` corrects or withholds scores."""
     scores, labels, thresholds = check_threshold(scores, labels, threshold)
+    return _measure_core(scores, labels, thresholds, missing)[:2]
+
+
+def _measure_core(
+    scores: KnownScores, labels: Labels, thresholds: Floats, missing: Missingness | None
+) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]], Floats]:
+    """Return the main metrics, those of each label, and those of each item."""
     weights = None if missing is None else missing.weights
     table = label_table(scores, labels.ternary(), thresholds, weights)
     if missing is not None and missing.withheld:
@@ -228,4 +402,4 @@ def both(
         "yes": int(yes),
         "no": int(no),
     }
-    return result, table
+    return result, table, items

@@ -9,8 +9,9 @@ from typing import Any
 from partly.errors import SettingError, did_you_mean
 from partly.labels import as_labels
 from partly.labels.align import align_columns, has_index, match_by_id
-from partly.metrics.evaluation import evaluate
+from partly.metrics.evaluation import both, evaluate
 
+CORE = frozenset(both([[0.5]], [[1.0]])[0])  # metrics that are cheap to compute
 SKLEARN_NAMES = {  # scikit-learn's name -> ours
     "f1_macro": "macro_f1",
     "f1_micro": "micro_f1",
@@ -31,7 +32,7 @@ def scorer(name: str = "mAP") -> Callable[[Any, Any, Any], float]:
     Parameters
     ----------
     name : str
-        Of a score of `evaluate`, or scikit-learn's name for it: f1_macro, f1_micro, precision_micro, recall_micro,
+        Name of a score of `evaluate`, or scikit-learn's name for it: f1_macro, f1_micro, precision_micro, recall_micro,
         precision_macro, recall_macro, average_precision, accuracy.
 
     Returns
@@ -51,22 +52,26 @@ def scorer(name: str = "mAP") -> Callable[[Any, Any, Any], float]:
     (3,)
     """
     names = evaluate([[0.5]], [[1.0]])
-    own = SKLEARN_NAMES.get(name, name)
-    if own not in names:
+    metric = SKLEARN_NAMES.get(name, name)
+    if metric not in names:
         raise SettingError(f"There is no score {name!r}.{did_you_mean(name, [*names, *SKLEARN_NAMES])}")
-    return partial(_score, own)  # of a function of this module, so that it can be sent to other processes
+    return partial(_score, metric)  # of a module-level function, so that it can be pickled
 
 
 def _score(name: str, estimator: Any, items: Any, labels: Any) -> float:
-    predicted = getattr(estimator, "predict_proba_blocks", estimator.predict_proba)  # what need not be held, is not
+    predicted = getattr(
+        estimator, "predict_proba_blocks", estimator.predict_proba
+    )  # in blocks where possible, to save memory
     known, names = match_by_id(as_labels(labels, "labels"), items, "Y", has_index(labels)), _label_names(estimator)
     if names is not None:
         known = align_columns(known, names)
-    return evaluate(predicted(items), known)[name]
+    scores = predicted(items)
+    core = both(scores, known)[0] if name in CORE else evaluate(scores, known)
+    return float(core[name])
 
 
 def _label_names(estimator: Any) -> tuple[str, ...] | None:
-    """Return the labels that a classifier of ours was trained on, also within a pipeline or a search."""
+    """Return the labels of a fitted `Classifier`, also inside a pipeline or a search."""
     while not hasattr(estimator, "label_names_"):
         steps = getattr(estimator, "steps", None)
         inner = steps[-1][1] if steps else getattr(estimator, "best_estimator_", None)

@@ -14,7 +14,7 @@ RANKS = (1, 3, 5)
 
 
 def item_table(scores: KnownScores, z: Matrix, thresholds: Floats) -> Floats:
-    """Per item, [N, 4]: whether all that is known is predicted rightly, and precision at RANKS; NaN: none known."""
+    """Return exact match and precision at RANKS of each item, [N, 4]; NaN if no entry is known."""
     table = np.full((z.shape[0], 1 + len(RANKS)), np.nan)
     for block in blocks(z.shape):
         s, known_z, cuts = scores[block], z[block], np.broadcast_to(thresholds, scores[block].shape)
@@ -29,15 +29,15 @@ def item_table(scores: KnownScores, z: Matrix, thresholds: Floats) -> Floats:
     return table
 
 
-def pack_known(s: KnownScores, said: Matrix, thresholds: Floats) -> tuple[scored.Scores, Ternary, Floats]:
-    """Pack the known entries of sparse labels: scores, z and thresholds [B, M], where M is the most known per item."""
-    known = np.diff(said.indptr)
+def pack_known(s: KnownScores, known_z: Matrix, thresholds: Floats) -> tuple[scored.Scores, Ternary, Floats]:
+    """Pack the known entries of sparse labels: scores, z and thresholds [B, M]; M: most known per item."""
+    known = np.diff(known_z.indptr)
     row = np.repeat(np.arange(len(known)), known)
-    place = np.arange(said.nnz) - np.repeat(said.indptr[:-1], known)
+    place = np.arange(known_z.nnz) - np.repeat(known_z.indptr[:-1], known)
     dense = np.zeros((len(known), known.max(initial=0)), np.int8)
     packed, cuts = np.zeros(dense.shape, s.dtype), np.zeros(dense.shape, thresholds.dtype)
-    known_scores = s.data if is_sparse(s) else s[row, said.indices]
-    dense[row, place], packed[row, place], cuts[row, place] = said.data, known_scores, thresholds[said.indices]
+    known_scores = s.data if is_sparse(s) else s[row, known_z.indices]
+    dense[row, place], packed[row, place], cuts[row, place] = known_z.data, known_scores, thresholds[known_z.indices]
     return packed, dense, cuts
 
 
@@ -49,10 +49,10 @@ def _precision_at_ranks(s: scored.Scores, z: Ternary) -> Floats:
     top = np.sort(np.partition(s, -deepest, axis=1)[:, -deepest:], axis=1)
     result = np.empty((len(s), len(RANKS)))
     for column, k in enumerate(RANKS):
-        taken = np.minimum(k, known.sum(axis=1))
-        last = np.take_along_axis(top, deepest - taken[:, None], axis=1)  # the score at rank k
+        depth = np.minimum(k, known.sum(axis=1))
+        last = np.take_along_axis(top, deepest - depth[:, None], axis=1)  # the score at rank k
         above, level = s > last, s == last
-        room = taken - above.sum(axis=1)  # what the entries level with rank k may still fill
-        drawn = room * (level & yes).sum(axis=1) / (level & known).sum(axis=1)
-        result[:, column] = ((above & yes).sum(axis=1) + drawn) / taken
+        places_left = depth - above.sum(axis=1)  # for the entries that tie at rank k
+        expected_yes = places_left * (level & yes).sum(axis=1) / (level & known).sum(axis=1)
+        result[:, column] = ((above & yes).sum(axis=1) + expected_yes) / depth
     return result

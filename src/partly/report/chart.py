@@ -62,7 +62,7 @@ def linear_axis(low: float, high: float, name: str = "", max_ticks: int = 9, who
     return Axis(low, high, {value: _format_tick(value, digits) for value in values}, name)
 
 
-def padded_range(values: Iterable[float]) -> tuple[float, float]:
+def pad_range(values: Iterable[float]) -> tuple[float, float]:
     """Return the smallest and the largest finite value, with some padding."""
     finite = [value for value in values if math.isfinite(value)] or [0.0]
     low, high = min(finite), max(finite)

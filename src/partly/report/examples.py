@@ -53,13 +53,13 @@ class ExampleEntry:
     threshold: float = 0.5
 
     @property
-    def predicted(self) -> int:
+    def prediction(self) -> int:
         return 1 if self.probability >= self.threshold else -1
 
     @property
     def wrong(self) -> bool:
         """True if the prediction contradicts the truth, or the observed label where the truth is unknown."""
-        return (self.truth or self.given) == -self.predicted
+        return (self.truth or self.given) == -self.prediction
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _choose_entries(entries: list[ExampleEntry], label: int) -> tuple[ExampleEnt
     """Choose entries by priority: the card's label, errors, every yes, then known no's; return most probable first."""
 
     def is_plain_no(entry: ExampleEntry) -> bool:
-        return 1 not in (entry.predicted, entry.truth, entry.given) and entry is not entries[label]
+        return 1 not in (entry.prediction, entry.truth, entry.given) and entry is not entries[label]
 
     def priority(entry: ExampleEntry) -> tuple[bool, bool, bool, float]:
         return entry is not entries[label], not entry.wrong, is_plain_no(entry), -entry.probability

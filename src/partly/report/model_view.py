@@ -1,4 +1,4 @@
-"""View of a fitted model on labelled items, for the report: each item is predicted once."""
+"""View of a fitted model on labeled items, for the report: each item is predicted once."""
 
 from __future__ import annotations
 

@@ -91,8 +91,8 @@ def build_section(runs: Sequence[ScoredRun], best: ScoredRun | None, truth: Labe
         return None
     steps = FINE_STEPS if len(runs) * len(truth.names) <= MAX_LABELS_WITH_FINE_STEPS else COARSE_STEPS
     counts = [count_by_threshold(run.view.probabilities, truth, steps, run.missing) for run in runs]
-    shown = runs.index(best) if best is not None else 0
-    own, half = counts[shown], steps // 2
+    position = runs.index(best) if best is not None else 0
+    own, half = counts[position], steps // 2
     listed = len(truth.names) <= MAX_LABELS_LISTED
     hits, predicted, yes = own.count_above(half)
     precision, recall, f1 = precision_recall_f1(hits, predicted, yes)
@@ -101,16 +101,16 @@ def build_section(runs: Sequence[ScoredRun], best: ScoredRun | None, truth: Labe
     without_precision = np.flatnonzero(own.one_sided).tolist() if listed else []
     lists = [run_counts.to_lists() for run_counts in counts]
     return {
-        "run": runs[shown],
+        "run": runs[position],
         "runs": list(zip(runs, (run_counts.scores(half) for run_counts in counts), strict=True)),
         "columns": MICRO | (MACRO if listed else {}),
         "tenths": [(k / 10, own.scores(k * steps // 10)) for k in TENTHS],
         "labels": list(rows) if listed else [],
-        "own": runs[shown].view.thresholds,
+        "own": runs[position].view.thresholds,
         "weighted": any(run.missing is not None and run.missing.weights is not None for run in runs),
         "drawing": _draw_precision_recall(own, steps),
         "legend": [(style, MICRO[key]) for key, style in STYLES.items()],
-        "data": {"steps": steps, "first": shown, "counts": lists, "blind": without_precision},
+        "data": {"steps": steps, "first": position, "counts": lists, "blind": without_precision},
     }
 
 

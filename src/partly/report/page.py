@@ -48,7 +48,7 @@ class Report:
     note: str = ""  # on the data
 
     @cached_property
-    def scored(self) -> list[ScoredRun]:
+    def run_scores(self) -> list[ScoredRun]:
         return summary.score_runs(self.runs, self.truth)
 
 
@@ -83,10 +83,9 @@ def write(report: Report, path: Path) -> None:
 def render(report: Report) -> str:
     """Return the report as HTML."""
     _check(report)
-    runs = report.scored
+    runs = report.run_scores
     best = summary.find_best(runs)
     filters: dict[str, Any] = {
-        "number": summary.format_score,
         "duration": _format_duration,
         "flat": _flatten,
         "image": image_uri,
@@ -121,12 +120,12 @@ def draw_overview(report: Report) -> bytes:
     from partly.report import figures  # importing matplotlib takes longer than a short training
 
     _check(report)
-    runs, known = report.scored, _describe_labels(report.labels)
+    runs, known = report.run_scores, _describe_labels(report.labels)
     examples = _choose_examples(report, runs, summary.find_best(runs))
     images = []
     if examples is not None and any(preview.pixels is not None for preview in examples["previews"].values()):
         for card in examples["cards"][:MAX_OVERVIEW_IMAGES]:
-            predicted = [entry.name + " ✗" * entry.wrong for entry in card.entries if entry.predicted == 1]
+            predicted = [entry.name + " ✗" * entry.wrong for entry in card.entries if entry.prediction == 1]
             images.append((examples["previews"][card.item].pixels, predicted))
     return figures.draw_overview(
         known["z"],
@@ -151,8 +150,8 @@ def _check(report: Report) -> None:
     for p in (*examples.probabilities, *(run.probabilities for run in report.runs)):
         if p is not None and (p.ndim != 2 or p.shape[1] != len(names) or np.isnan(p.sum())):
             problems.append(f"probabilities of the shape {p.shape}: must be items x {len(names)}, without NaN")
-    parts = (*examples.probabilities, examples.truth, examples.given, examples.items)
-    sizes = sorted({len(part) for part in parts if part is not None})
+    columns = (*examples.probabilities, examples.truth, examples.given, examples.items)
+    sizes = sorted({len(part) for part in columns if part is not None})
     if sizes[1:]:
         problems.append(f"examples: of {' and '.join(map(str, sizes))} items")
     if problems:

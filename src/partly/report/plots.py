@@ -18,7 +18,7 @@ import numpy.typing as npt
 from PIL import Image  # matplotlib depends on it
 
 from partly.labels import Ternary
-from partly.report.chart import GRAY, Axis, Chart, Drawing, linear_axis, padded_range
+from partly.report.chart import GRAY, Axis, Chart, Drawing, linear_axis, pad_range
 
 YES, NO, UNKNOWN = "#2f7fd0", "#e08a1e", GRAY
 COLORS = ("#b5478f", "#12967a", "#a68400", "#5a6bd8", "#c7563a", "#3d94b0")
@@ -74,13 +74,13 @@ def draw_curves(curves: Sequence[Curve]) -> Drawing:
 def draw_over_answers(arms: Mapping[str, Curve]) -> Drawing:
     """A score over the number of answers, a line per arm."""
     curves = [replace(curve, name=title) for title, curve in arms.items()]
-    ends = padded_range(x for curve in curves for x in curve.x)
+    ends = pad_range(x for curve in curves for x in curve.x)
     chart = _draw_lines(linear_axis(*ends, "answers", max_ticks=5, whole=True), curves)
     return chart.to_drawing(tooltip for curve in curves for tooltip in _tooltips(curve, "answers"))
 
 
 def _draw_lines(x_axis: Axis, curves: Sequence[Curve]) -> Chart:
-    chart = Chart(331, 194, x_axis, linear_axis(*padded_range(y for curve in curves for y in curve.y)))
+    chart = Chart(331, 194, x_axis, linear_axis(*pad_range(y for curve in curves for y in curve.y)))
     for curve in curves:
         chart.add_line(curve.x, curve.y, curve.style.color, DASHES if curve.style.dashed else "none")
         marked = slice(None, None, max(1, len(curve.x) // 8))
@@ -120,7 +120,7 @@ def draw_teacher_weights(
     most = max(1, int(known.max()))
     ticks = {0: "0"} | {10**k: f"{10**k:,}" for k in range(len(str(most)))}
     x_axis = Axis(-0.1, 1.3 * most, ticks, "known yes", _linear_then_log)
-    chart = Chart(389, 230, x_axis, linear_axis(*padded_range([0.0, *weights.tolist()]), "weight of the teacher"))
+    chart = Chart(389, 230, x_axis, linear_axis(*pad_range([0.0, *weights.tolist()]), "weight of the teacher"))
     fill = f'fill="{style.color}" fill-opacity=".65"'
     chart.add_marks(known.tolist(), weights.tolist(), style.marker, fill, 4.5)
     points = zip(names, known.tolist(), weights.tolist(), strict=True)

@@ -17,6 +17,7 @@ from partly.labels import Labels
 from partly.labels.scored import KnownScores
 from partly.model_choice.missingness import EntrySums, Missingness
 from partly.report import plots
+from partly.report.layout import format_score
 
 MAX_JACKKNIFE_GROUPS = 20
 MAX_JACKKNIFE_ENTRIES = 1 << 24  # of larger evaluation sets a part is used
@@ -81,9 +82,9 @@ def score_runs(runs: Sequence[RunView], truth: Labels | None) -> list[ScoredRun]
         else:
             p, missing = view.probabilities, None if view.entries is None else view.entries.missingness
             scores, table = metrics.both(p, truth, missing=missing)
-            own = None if view.thresholds is None else metrics.both(p, truth, view.thresholds, missing)[0]
+            scores_at_own = None if view.thresholds is None else metrics.both(p, truth, view.thresholds, missing)[0]
             uncorrected = metrics.evaluate(p, truth) if missing is not None and missing.biased else None
-            scored.append(ScoredRun(view, style, scores, table["AP"], own, missing, uncorrected))
+            scored.append(ScoredRun(view, style, scores, table["AP"], scores_at_own, missing, uncorrected))
     return scored
 
 
@@ -136,11 +137,6 @@ def _mean_ap(probabilities: KnownScores, labels: Labels, weights: metrics.Weight
 # ---------------------------------------------------------------- sentences
 
 
-def format_score(value: float) -> str:
-    """Format with three digits; NaN is 'undefined'."""
-    return "undefined" if math.isnan(value) else f"{value:.3f}"
-
-
 def summarize(runs: Sequence[ScoredRun], truth: Labels | None) -> list[Markup]:
     """Return the summary, its headline first."""
     runs = [run for run in runs if run.scores is not None]
@@ -162,7 +158,7 @@ def summarize(runs: Sequence[ScoredRun], truth: Labels | None) -> list[Markup]:
     return [_headline(best, runs, truth), *sentences]
 
 
-def trained_on_yes_only(view: RunView) -> bool:
+def is_threshold_arbitrary(view: RunView) -> bool:
     """Return True if a threshold of 0.5 means little: no known no in training, and no threshold was chosen."""
     known = view.description["data"].get("known") or {}
     return known.get("no") == 0 and view.thresholds is None
@@ -190,7 +186,7 @@ def _reservations(runs: Sequence[ScoredRun], truth: Labels) -> list[Markup]:
         sentences.append(
             Markup("The same items were used to choose the best epoch, so the scores are slightly optimistic.")
         )
-    trained_on_yes = [run for run in runs if trained_on_yes_only(run.view)]
+    trained_on_yes = [run for run in runs if is_threshold_arbitrary(run.view)]
     sentences += [Markup("{}: {}").format(_name(run), LOW_PROBABILITIES) for run in trained_on_yes]
     if has_only_yes(truth):
         sentences.append(Markup("{}").format(ONLY_YES))

@@ -15,7 +15,7 @@ MAX_ROWS = 40
 
 
 def build(labels: Labels, runs: Sequence[ScoredRun]) -> list[dict[str, Any]]:
-    """Return the contents of the section for each run that had a teacher."""
+    """Return the contents of the section for each run with a teacher."""
     return [_describe(labels, run) for run in runs if run.view.teacher is not None]
 
 
@@ -40,5 +40,15 @@ def _describe(labels: Labels, run: ScoredRun) -> dict[str, Any]:
         for j in order[:MAX_ROWS]
     ]
     drawing = plots.draw_teacher_weights(labels.names, yes, teacher, run.style)
+    agreement = _list_agreement(weights)
     left = max(0, len(order) - MAX_ROWS)
-    return {"run": run, "used": used, "model": pooled["model"], "rows": rows, "left": left, "drawing": drawing}
+    summary = {"run": run, "used": used, "model": pooled["model"], "agreement": agreement}
+    return {**summary, "rows": rows, "left": left, "drawing": drawing}
+
+
+def _list_agreement(weights: dict[str, Any]) -> list[tuple[str, str, float]]:
+    """Return the correlations of the teachers' scores, pair by pair."""
+    agreement, names = weights["agreement"], weights["names"]
+    if agreement is None:
+        return []
+    return [(names[a], names[b], float(agreement[a, b])) for a in range(len(names)) for b in range(a)]

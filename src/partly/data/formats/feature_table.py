@@ -29,7 +29,7 @@ from partly.items import Arrays, Items, features, matrix_rows
 from partly.items.arrays import refuse_infinite
 from partly.items.columns import TEXT_COLUMNS_REMEDY
 from partly.items.encoding import Column
-from partly.items.table_rows import TableRows, table_rows, typed_column
+from partly.items.table_rows import TableRows, parse_column, table_rows
 
 BLOCK = 1 << 14  # largest number of rows read or written at a time
 MIN_IDS = 10  # different texts that look like ids
@@ -128,8 +128,8 @@ def read_rows(table: Table, columns: Sequence[str], missing: Sequence[str] = ())
         return matrix_rows(x, str(table.path), tuple(columns), place), tuple(ids)
     refuse_infinite(x, str(table.path), tuple(columns), place)
     typed = {column.name: column for column in _read_typed(table, list(text_columns), missing)}
-    number = (Column(name, "number", x[:, j]) for j, name in enumerate(columns))
-    return table_rows([typed.get(column.name, column) for column in number], str(table.path)), tuple(ids)
+    numeric = (Column(name, "number", x[:, j]) for j, name in enumerate(columns))
+    return table_rows([typed.get(column.name, column) for column in numeric], str(table.path)), tuple(ids)
 
 
 def _read_typed(table: Table, names: Sequence[str], missing: Sequence[str]) -> Iterator[Column]:
@@ -139,7 +139,7 @@ def _read_typed(table: Table, names: Sequence[str], missing: Sequence[str]) -> I
     for j, name in enumerate(names):
         cells = pa.chunked_array([batch.column(j) for batch in batches]).combine_chunks()
         try:
-            yield typed_column(name, cells, missing, table.decimal_comma)
+            yield parse_column(name, cells, missing, table.decimal_comma)
         except DataError as error:
             wrong.append(str(error))
     if wrong:
@@ -167,13 +167,14 @@ def read_numbers(table: Table, columns: Sequence[str]) -> tuple[Arrays, tuple[st
 
 
 def number_blocks(
-    table: Table, columns: Sequence[str], words: dict[str, str] | None = None
+    table: Table, columns: Sequence[str], found_text: dict[str, str] | None = None
 ) -> Iterator[tuple[list[str], npt.NDArray[np.float64]]]:
     """Yield blocks of ids and numbers [B, D].
 
-    Columns that are not numbers are refused at the end; with `words` they are collected there, and are NaN.
+    Columns that are not numbers are refused at the end. With `found_text`, their values are NaN and the first text of
+    each is added to it.
     """
-    start, text_columns = 0, dict[str, str]() if words is None else words
+    start, text_columns = 0, dict[str, str]() if found_text is None else found_text
     for batch in table.batches([ID, *columns]):
         table.budget.hold_rows(batch.num_rows)
         if table.decimal_comma:
@@ -187,9 +188,9 @@ def number_blocks(
                     name, f"column {name!r}, {table.place(start + _first_text(column, table.decimal_comma))}"
                 )
         start += batch.num_rows
-        if words is not None or not text_columns:
+        if found_text is not None or not text_columns:
             yield text_column(batch.column(0), ID, table.path).to_pylist(), x
-    if text_columns and words is None:
+    if text_columns and found_text is None:
         raise DataError(
             f"{table.path}: columns that are not numbers: {len(text_columns)}"
             + listing(text_columns.values(), len(text_columns))

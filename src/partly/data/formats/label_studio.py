@@ -67,9 +67,9 @@ def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> 
             unseen.append(len(ids))  # no annotation is complete
         ids.append(_id(task, number))
     if disagreements and semantics.uncertain is None:
-        told = listing(disagreements, len(disagreements))
+        listed = listing(disagreements, len(disagreements))
         raise DataError(
-            f"{path}: entries on which people disagree: {len(disagreements)}{told}\n{describe_option('uncertain')}"
+            f"{path}: entries on which people disagree: {len(disagreements)}{listed}\n{describe_option('uncertain')}"
         )
     codes = np.array(entries, np.int64).reshape(-1, 3)
     return labels_of(

@@ -2,7 +2,8 @@
 
     labels.db    labels.db?at=12    labels.db?at=2026-03-01T12:00&models=yes    postgresql://anna@server/labels
 
-Statements of models are ignored unless `models=yes`, because labels are observations.
+Statements of models are ignored unless `models=yes`, because labels are observations; those of language models also
+need an audit by people.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from partly.data.label_semantics import LabelSemantics
 from partly.data.matching import reorder_columns
 from partly.data.paths import error_prefix
 from partly.data.protocols import LabelFormat
+from partly.errors import DataError, listing
 from partly.labels import Hierarchy, Labels
 from partly.ledger import Ledger, is_sqlite, is_url, without_password
 from partly.ledger.location import state_options
@@ -33,10 +35,24 @@ def recognizes(path: Path) -> bool:
 def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
     place = without_password(path)
     state: Any = state_options(place)
-    with error_prefix(Path(place.shown)):
-        labels = Ledger(place).labels(**state)
+    with error_prefix(Path(place.address)):
+        ledger = Ledger(place)
+        if state.get("models"):
+            refuse_unaudited(ledger, state.get("at"))
+        labels = ledger.labels(**state)
         return semantics.fill_absent(
-            labels if names is None else reorder_columns(labels, names, place.shown), place.shown
+            labels if names is None else reorder_columns(labels, names, place.address), place.address
+        )
+
+
+def refuse_unaudited(ledger: Ledger, at: Any) -> None:
+    """Refuse to learn from a language model before people have answered a sample of its statements."""
+    batches = ledger.unaudited(at)
+    if batches:
+        raise DataError(
+            f"{len(batches)} batches of language models are not audited yet"
+            + listing((batch.words for batch in batches), len(batches))
+            + "\nAnswer questions with `partly annotate`, which asks about a random sample, or leave out models=yes."
         )
 
 

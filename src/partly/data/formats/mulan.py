@@ -12,7 +12,7 @@ import io
 import re
 import warnings
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from partly.data.xml_tree import as_xml, read_xml, refuse_invalid_xml
 from partly.errors import DataError, listing
 from partly.items import SparseRows, features, sparse_features
 from partly.labels import Hierarchy
+from partly.labels.names import Names
 
 SUFFIXES = (".arff",)
 BLOCK_ITEMS = 1 << 10  # written at a time
@@ -93,6 +94,7 @@ def write(data: Dataset, path: Path) -> None:
     if both:
         raise DataError(f"{path}: a feature and a label have the same name" + listing(sorted(both), len(both)))
     refuse_invalid_xml(list(labels.names), path)
+    parents = {} if data.hierarchy is None else data.hierarchy.single_parents(f"{path}: this format")
     with open_compressed(path) as file:
         file.writelines(f"{line}\n".encode() for line in _head(path, names, labels.names))
         for start in range(0, len(items), BLOCK_ITEMS):
@@ -100,7 +102,7 @@ def write(data: Dataset, path: Path) -> None:
             x, z = items.take(rows).numpy(), labels.rows(rows)
             for k in range(len(x)):
                 file.write(_line(x[k], z[k], isinstance(items, SparseRows)).encode())
-    write_file(_xml_path(path), _label_xml(data).encode())
+    write_file(_xml_path(path), _label_xml(labels.names, parents).encode())
 
 
 def _head(path: Path, names: Sequence[str], labels: Sequence[str]) -> Iterator[str]:
@@ -120,10 +122,8 @@ def _line(x: Any, z: Any, sparse: bool) -> str:
     return "{" + ",".join(cells) + "}\n"
 
 
-def _label_xml(data: Dataset) -> str:
+def _label_xml(names: Names, parents: Mapping[str, str]) -> str:
     """Return the XML with every label nested in its parent, if the parent is a label, too."""
-    parents = {} if data.hierarchy is None else data.hierarchy.parents
-    names = data.labels.names
 
     def children(parent: str | None) -> Iterator[str]:
         for name in names:

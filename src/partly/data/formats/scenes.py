@@ -73,9 +73,9 @@ def scenes(train: int = 3000, test: int = 1000, seed: int = 0, size: int = 32, c
     part, the size and i only, so a larger set starts with the same images.
     """
     train, test, seed, size = _check_numbers(train=train, test=test, seed=seed, size=size)
-    parts = (_part("train", train, seed, size, coarse), _part("test", test, seed, size, coarse))
+    train_and_test = (_part("train", train, seed, size, coarse), _part("test", test, seed, size, coarse))
     hierarchy = Hierarchy({child: parent for parent, children in COARSE.items() for child in children})
-    return Dataset(*parts[0], test=Dataset(*parts[1]), hierarchy=hierarchy)
+    return Dataset(*train_and_test[0], test=Dataset(*train_and_test[1]), hierarchy=hierarchy)
 
 
 def recognizes(path: Path) -> bool:

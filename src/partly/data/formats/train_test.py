@@ -60,7 +60,7 @@ def write(data: Dataset, path: Path) -> None:
         arrays[f"labels_{part}"] = (dataset.labels.rows(slice(None)) == 1).astype(np.uint8)
         arrays[f"ids_{part}"] = np.array(dataset.labels.ids, np.str_)
     if data.hierarchy is not None:
-        parents = data.hierarchy.parents
+        parents = data.hierarchy.single_parents(f"{path}: this format")
         arrays["parents"] = np.array([parents.get(name, "") for name in data.labels.names], np.str_)
     with atomic_output(path) as file:
         np.savez_compressed(file, **arrays)

@@ -19,7 +19,6 @@ from partly.data.paths import error_prefix
 from partly.data.protocols import LabelFormat
 from partly.data.table_layout import (
     ID,
-    LONG,
     SPLIT,
     TableView,
     find_columns,
@@ -154,17 +153,6 @@ def write_cells(labels: Labels, path: Path, id_column: str) -> None:
     write_table(path, schema, batches())
 
 
-def label_columns(table: Table) -> list[str]:
-    """Return all columns except the one with the ids."""
-    if ID not in table.header:
-        raise DataError(
-            f"{table.place(-1)}: there is no column {ID!r}. Rename the column with the ids, or add one. "
-            f"(Labels may have the columns {', '.join(LONG)}, or the first two if every row is a yes.) "
-            f"The file begins with {', '.join(table.header[:5])}."
-        )
-    return [name for name in table.header if name != ID]
-
-
 def refuse_bad_ids(table: RowLocator, ids: Sequence[str]) -> None:
     first: dict[str, int] = {}
     bad = [row for row, name in enumerate(ids) if not name.strip() or first.setdefault(name, row) != row]
@@ -183,8 +171,8 @@ def _concatenate(blocks: list[Any], width: int) -> Any:
     known = sum(np.count_nonzero(block) if isinstance(block, np.ndarray) else block.nnz for block in blocks)
     if items * width > max(MAX_DENSE_CELLS, 5 * known):
         return sp.vstack(blocks, format="csr")
-    parts = (block if isinstance(block, np.ndarray) else block.toarray() for block in blocks)
-    return np.concatenate([np.empty((0, width), np.int8), *parts])
+    dense = (block if isinstance(block, np.ndarray) else block.toarray() for block in blocks)
+    return np.concatenate([np.empty((0, width), np.int8), *dense])
 
 
 FORMAT = LabelFormat(recognizes, read, write, suffixes=SUFFIXES)
