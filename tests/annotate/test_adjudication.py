@@ -141,7 +141,7 @@ def test_repeats_to_others_are_decided_too_but_not_those_to_oneself(tmp_path: Pa
     for row, own in ((0, True), (1, False)):
         pose(made, [(row, BOAT)])
         voted(made, "anna", "yes")
-        first = max(one.id for one in read_snapshot(made.queue).answered)
+        first = max(one.id for one in read_snapshot(made.queue).answers)
         again = [QuestionDraft(row, BOAT, False, repeats=first, own=own)]
         made.queue.pose({"answers": 0, "known": 0, "seconds": 0.0, "query": "q", "found": "{}"}, again)
         voted(made, "anna" if own else "bela", "no")
@@ -151,7 +151,7 @@ def test_repeats_to_others_are_decided_too_but_not_those_to_oneself(tmp_path: Pa
 def test_a_vote_taken_back_elsewhere_does_not_hinder_a_decision(tmp_path: Path) -> None:
     made = project(tmp_path)
     question = disputed(made, "yes", "no")
-    made.ledger.undo(read_snapshot(made.queue).answered[1].batch)
+    made.ledger.undo(read_snapshot(made.queue).answers[1].batch)
     decide(made.queue, made.person("dora"), question, "yes")
     assert known(made, "majority") == {("item 0", "boat"): 1}
 
@@ -190,3 +190,19 @@ def test_people_are_asked_about_their_labels(tmp_path: Path) -> None:
     assert made.people.read_assignments(made.queue.given.names) == {}
     with pytest.raises(ApiError, match="no such person"):
         made.people.assign(99, ["cat"])
+
+
+def test_answers_that_a_language_model_contradicts_are_decided_after_those_of_people(tmp_path: Path) -> None:
+    made = project(tmp_path)
+    said = {"item 0": 0, "item 1": 1, "item 2": 0}
+    made.ledger.append(said, ["boat"] * 3, said.values(), kind="model", author="qwen", run="language-model x")
+    made.ledger.append(["item 3"], ["boat"], [0], kind="model", author="other", run="runs/7")
+    pose(made, [(0, BOAT), (1, BOAT), (2, BOAT), (3, BOAT)])
+    for value in ("yes", "yes", "cannot tell", "yes"):
+        voted(made, "anna", value, 1)
+    (found,), left = list_disagreements(made.queue)
+    assert (found.name, left) == ("item 0", 1)
+    assert found.votes == (("anna", "yes"), ("model qwen", "no"))
+    decide(made.queue, made.person("dora"), found.question, "no")
+    assert known(made, "latest")["item 0", "boat"] == -1
+    assert list_disagreements(made.queue) == ([], 0)

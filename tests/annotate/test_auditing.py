@@ -30,6 +30,13 @@ def test_what_is_filled_in_is_found_in_one_order(tmp_path: Path) -> None:
     assert read_model_batches(made.queue, seed=0) == []
 
 
+def test_where_a_model_cannot_tell_there_is_nothing_to_audit(tmp_path: Path) -> None:
+    made = project(tmp_path)
+    made.ledger.append(["item 0", "item 1"], ["cat"] * 2, [1, None], kind="model", run="language-model x")
+    (one,) = read_model_batches(made.queue, seed=0)
+    assert one.entries == [(0, 1, 1)]
+
+
 def test_what_is_due_comes_by_turns_and_never_twice() -> None:
     batches = [
         ModelBatch(1, "a", "", [(0, 0, 1), (1, 0, 1), (2, 0, 1)]),

@@ -383,6 +383,8 @@ def test_passwords_and_who_is_kept_out(tmp_path: Path, chromium: Any) -> None:
         link = anna.get_by_label("Link", exact=True).input_value()
         anna.get_by_role("button", name="Block: Bela").click()
         anna.get_by_role("button", name="Unblock: Bela").wait_for()
+        bela = bela.context.new_page()  # the open page goes to the sign-in page by itself, at any time
+        bela.set_default_timeout(PATIENCE)
         bela.goto(f"{address}/label")
         bela.wait_for_url("**/log-in")
         bela.goto(link)

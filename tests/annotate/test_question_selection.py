@@ -15,9 +15,9 @@ from partly.annotate.question_selection import (
     Candidates,
     QuestionDraft,
     bundle_by_item,
+    compute_expected_value,
     concatenate,
     diversify,
-    expected_value,
     interleave,
     sample_unknown,
     select_candidates,
@@ -32,7 +32,7 @@ def test_the_value_of_a_parent_counts_what_its_no_settles() -> None:
     score = np.array([[0.2, 0.5, 0.4, 0.3]])
     chance = np.array([[0.25, 0.5, 0.1, 0.5]])
     unknown = np.array([[True, True, False, True]])  # dog is known
-    found = expected_value(score, chance, unknown, ABOVE)
+    found = compute_expected_value(score, chance, unknown, ABOVE)
     animal = 0.2 + 0.75 * 0.5  # its own, and cat where it is no
     cat = 0.5 + 0.5 * 0.2  # its own, and animal where it is yes
     dog = 0.4 + 0.1 * 0.2

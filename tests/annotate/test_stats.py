@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from annotate.making import ABOVE, FOUND, Project, pose, project
+from annotate.making import ABOVE, FOUND, Project, browser, pose, project
 from partly.annotate import stats
-from partly.annotate.dashboard import format_duration, loss_chart
+from partly.annotate.dashboard import format_duration, loss_chart, overview_data
 from partly.annotate.label_state import align, exclude_answers
 from partly.annotate.question_selection import QuestionDraft
 from partly.annotate.stats import read_snapshot
@@ -138,3 +138,19 @@ def test_a_curve_and_a_span_of_time() -> None:
         "2.0 hours",
         "48 hours",
     ]
+
+
+def test_the_overview_shows_the_reliability_of_sources(tmp_path: Path) -> None:
+    made = project(tmp_path, count=60)
+    items = [f"item {i}" for i in range(60)]
+    truth = [i % 2 for i in range(60)]
+    for author in ("anna", "bela"):
+        made.ledger.append(items, ["cat"] * 60, truth, author=author)
+    made.ledger.append(
+        items, ["cat"] * 60, [1 - z for z in truth], kind="model", author="<b>liar", run="language-model x"
+    )
+    page = browser(made).get("/overview").text
+    assert "&lt;b&gt;liar" in page
+    rows = {row["name"]: row for row in overview_data(made.context(), made.person())["sources"]}
+    assert rows["<b>liar"]["weight"] == 0 < rows["anna"]["weight"]
+    assert (rows["anna"]["shared"], rows["anna"]["worst"]) == (60, ["cat"])

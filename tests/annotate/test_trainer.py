@@ -13,7 +13,7 @@ from sqlalchemy import event
 
 from partly import Classifier
 from partly.annotate.accounts import Accounts, Person
-from partly.annotate.project import ProjectConfig, open_project, restrict_hierarchy
+from partly.annotate.project import ProjectConfig, open_project
 from partly.annotate.question_queue import QuestionQueue
 from partly.annotate.stats import read_snapshot
 from partly.annotate.trainer import BEFORE_MODEL, Trainer, drop_contradictions, suspect_labels
@@ -116,7 +116,7 @@ def test_the_arms_have_their_shares(played: tuple[ProjectConfig, Trainer]) -> No
     assert sum(bool(row[0]) for row in found) == 2
     assert sum(row[1] is not None for row in found) == 1
     assert all(0 < row[4] < 1 for row in found)
-    known = {(row.item, row.label) for row in read_snapshot(trainer.queue).answered}
+    known = {(row.item, row.label) for row in read_snapshot(trainer.queue).answers}
     assert not {(row[2], row[3]) for row in found if row[1] is None} & known  # what is answered is not asked again
 
 
@@ -211,9 +211,8 @@ def test_contradictions_of_people_are_not_learned_from() -> None:
 
 def test_a_hierarchy_of_labels_that_are_not_all_there() -> None:
     hierarchy = Hierarchy({"cat": "pet", "pet": "animal", "oak": "tree"})
-    assert dict(restrict_hierarchy(hierarchy, ("cat", "animal", "oak")).parents) == {"cat": "animal"}
-    assert restrict_hierarchy(hierarchy, ("oak",)) is None
-    assert restrict_hierarchy(None, ("oak",)) is None
+    assert dict(hierarchy.restrict(("cat", "animal", "oak")).parents) == {"cat": "animal"}
+    assert hierarchy.restrict(("oak",)) is None
 
 
 def test_doubts_by_hand() -> None:

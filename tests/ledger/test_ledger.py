@@ -385,6 +385,11 @@ def test_changes_that_cannot_be(ledger: Ledger) -> None:
     assert ledger.log() == before
 
 
+def test_several_parents_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(LabelError, match=r"A ledger holds one parent.*\n.*'cat': animal, pet"):
+        Ledger.create(tmp_path / "labels.db", ["cat"], Hierarchy({"cat": ["animal", "pet"]}))
+
+
 def test_a_hierarchy_from_the_start(tmp_path: Path) -> None:
     parents = Hierarchy({"tabby": "cat", "cat": "animal"})
     ledger = Ledger.create(tmp_path / "labels.db", names=["tabby", "stone"], hierarchy=parents)

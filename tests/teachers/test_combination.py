@@ -10,6 +10,7 @@ import pytest
 from partly import Labels, metrics
 from partly.teachers import combination
 from partly.teachers.combination import Combination
+from partly.teachers.standardization import measure
 
 ITEMS, LABELS = 600, 8
 
@@ -116,7 +117,7 @@ def test_out_of_fold_logits_come_from_other_folds() -> None:
     z = labels.ternary().copy()
     z[0] = -z[0] if z[0].any() else 1
     before, after = (
-        combination._cross_fitted(*_parts(model, teacher, said))[0] for said in (labels, Labels.from_ternary(z))
+        combination._cross_fit(*_parts(model, teacher, said))[0] for said in (labels, Labels.from_ternary(z))
     )
     np.testing.assert_array_equal(before, after)
 
@@ -134,3 +135,21 @@ def _parts(model: np.ndarray, teacher: np.ndarray, labels: Labels) -> tuple:
         (0,),
     )
     return fixed.combination, model, [teacher], entries, slopes, 0
+
+
+def test_agreement_is_the_correlation_of_common_opinions() -> None:
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=(50, 2)).astype(np.float32)
+    second = (0.5 * first + rng.normal(size=first.shape)).astype(np.float32)
+    second[:20, 0] = np.nan
+    parts = [measure([scores]) for scores in (first, second)]
+    found = combination.measure_agreement([first, second], parts)
+    pairs = []
+    for j in range(2):
+        for i in range(50):
+            if np.isfinite(second[i, j]):
+                standard = [(s[i, j] - np.nanmean(s[:, j])) / np.nanstd(s[:, j]) for s in (first, second)]
+                pairs.append(standard)
+    x, y = np.array(pairs).T
+    assert found[0, 1] == found[1, 0] == pytest.approx(x @ y / np.sqrt(x @ x * (y @ y)), abs=1e-5)
+    np.testing.assert_allclose(np.diag(found), 1, atol=1e-6)

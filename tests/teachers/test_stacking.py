@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -138,3 +140,18 @@ def test_labels_of_their_own_kind_get_slopes_of_their_own() -> None:
     teacher = found.slopes[1:].sum(axis=0)
     assert teacher[:3].min() > 1.4
     assert teacher[3:].max() < 0.5
+
+
+def test_a_fit_on_few_entries_is_averaged_with_the_model_alone() -> None:
+    """Bayesian model averaging, written out from the evidence of both."""
+    data = entries(0.3, count=60, seed=3)
+    found = stacking.fit(data, LABELS, 1)
+    weights = replace(data, weight=data.weight / data.weight.mean())
+    both = stacking.fit_pooled(weights, LABELS)
+    alone = stacking.fit_pooled(weights.with_inputs([0]), LABELS)
+    odds = np.exp(both.evidence - alone.evidence + stacking.TRUST)
+    assert found.posterior == pytest.approx(odds / (1 + odds))
+    assert 0.5 < found.posterior < 0.999
+    expected = found.posterior * both.pooled + (1 - found.posterior) * np.array([1.0, 0, 0])
+    np.testing.assert_allclose(found.pooled, expected, atol=1e-9)
+    assert stacking.fit(entries(0.8), LABELS, 1).posterior > 0.999

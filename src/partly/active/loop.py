@@ -198,29 +198,39 @@ class Loop:
         config = replace(config, seed=seed, epochs=config.epochs if is_new else self.plan.epochs)
         start = None if is_new else engine.state_of(self.folder / f"model-{self.round - 1:03d}")
         with progress_callback(config.method, config.head, config.epochs, self.model.progress) as callback:
-            return engine.fit(
-                replace(self.training, config=config, labels=self.labels),
+            plan = replace(self.training, config=config, labels=self.labels)
+            fitted = engine.fit(
+                plan,
                 folder=folder,
                 device=device_of(self.model.device),
                 callback=callback,
                 start=start,
                 keep_entries=True,
             )
+        engine.teach(plan, fitted)
+        return fitted
 
     def ask(self) -> Questions:
         """Return the questions of this round; none if nothing is left to ask."""
         path = self._file("questions")
         if not path.exists():
+            fitted, query = self.train().fitted_, self.plan.query
+            if fitted.teaching is not None:
+                fitted = fitted.taught_by(self.model.teacher, self.labels.given_ids)
+            combine = fitted.combiner(self.items)
+            if query == "look-ahead" and combine is not None and not self.labels.known_per_item().any():
+                query = "uncertainty"  # a step of learning needs known labels
             questions = select_questions(
-                self.plan.query,
-                self.train().fitted_.method,
+                query,
+                fitted.method,
                 self.items,
                 self.labels,
                 self.plan.questions,
                 Clock(self.training.config.seed, epoch=self.round),
                 hierarchy=self.hierarchy,
                 asked=self._asked[:2],
-                settings=self.plan.settings,
+                settings=self.plan.settings if query == self.plan.query else None,
+                combine=combine,
             )
             record = {"rows": questions.rows, "columns": questions.columns, **questions.scores}
             with self._lock_folder():

@@ -13,7 +13,7 @@ from partly.labels import Labels
 from partly.report import plots
 from partly.report.layout import load_template
 
-BASELINES = {"all yes": "recovered_all_yes", "coin": "recovered_coin"}
+BASELINES = {"yes everywhere": "recovered_all_yes", "coin flip": "recovered_coin"}
 MAX_QUESTIONS_SHOWN = 50
 Arms = Mapping[str, Sequence[Round]]  # strategy -> its rounds
 Panels = dict[str, dict[str, plots.Curve]]  # score -> strategy -> curve
@@ -31,7 +31,8 @@ def render(title: str, summary: Sequence[str], arms: Arms, labels: Labels, quest
     curves_by_score = make_panels(arms) if all(len(rounds) > 1 for rounds in arms.values()) else {}
     return load_template("rounds.html").render(
         title=title,
-        said=summary,
+        summary=summary,
+        score_names=simulation.SCORE_NAMES,
         arms=arms,
         known=labels.summary(),
         panels={name: plots.draw_over_answers(curves) for name, curves in curves_by_score.items()},
@@ -68,5 +69,5 @@ def _has_score(rounds: Sequence[Round], name: str) -> bool:
 def _list_questions(questions: Questions, labels: Labels) -> list[tuple[str, str, float]]:
     """Return item, label and score of the first questions."""
     columns = (questions.rows, questions.columns, questions.scores["score"])
-    shown = zip(*(column[:MAX_QUESTIONS_SHOWN] for column in columns), strict=True)
-    return [(labels.id_at(int(i)), labels.names[j], float(score)) for i, j, score in shown]
+    listed = zip(*(column[:MAX_QUESTIONS_SHOWN] for column in columns), strict=True)
+    return [(labels.id_at(int(i)), labels.names[j], float(score)) for i, j, score in listed]

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from partly.active.strategies import Floats, Parts, find
+from partly.active.strategies.uncertainty import entropy
 from partly.clock import Clock
 from partly.errors import PartlyError, SettingError
 from partly.items import Items, prepare_like, scoring_batch_size
@@ -53,6 +54,7 @@ class Block:
 
 
 Rank = Callable[[Block], Block]  # adds the score "value", by which entries are ordered
+Combine = Callable[[Floats, slice], Floats]  # logits of a model for some rows -> these combined with the teachers'
 
 
 def select_questions(
@@ -67,6 +69,7 @@ def select_questions(
     asked: tuple[Positions, Positions] | None = None,
     settings: Mapping[str, Any] | None = None,
     rank: Rank | None = None,
+    combine: Combine | None = None,
 ) -> Questions:
     """Return the `count` unknown entries with the highest scores, or all if there are fewer; ties in reading order.
 
@@ -83,6 +86,9 @@ def select_questions(
     rank : callable, optional
         Computes the score "value", which orders the entries instead of "score" and of the rule for the hierarchy. Its
         blocks also hold the score "probability".
+    combine : callable, optional
+        Combines logits of the model with its teachers. The entropy that is part of a score is then that of the combined
+        prediction: what teachers know need not be asked.
     """
     if count < 1:
         raise SettingError(f"{count} questions: ask for 1 or more.")
@@ -95,10 +101,29 @@ def select_questions(
     best = Questions(np.empty(0, np.int64), np.empty(0, np.int64), {})
     with eval_mode(method):
         scored = info.make(method, pool, clock, **complete_settings)
+        if combine is not None:
+            scored = _combine_blocks(scored, combine)
         for start, block in _blocks(strategy, method, pool, scored, asked, with_probability=rank is not None):
             ranked = _drop_related(block, ancestors) if rank is None else rank(block)
             best = _merge(best, _candidates(ranked, start, best, count, key), count, key)
     return best
+
+
+def _combine_blocks(scored: Iterator[Parts], combine: Combine) -> Iterator[Parts]:
+    """Replace the probability and its entropy by those of model and teachers; leave a score without them alone."""
+    start = 0
+    for block in scored:
+        stop = start + len(block["score"])
+        if "probability" in block:
+            model_logits = torch.logit(torch.as_tensor(_array(block["probability"])).double(), eps=1e-7)
+            logits = torch.from_numpy(combine(model_logits.float().numpy(), slice(start, stop)))
+            gain = (entropy(logits) - entropy(model_logits.float())).numpy()
+            changed = {"score": _array(block["score"]) + gain, "probability": _array(logits.sigmoid())}
+            if "entropy" in block:
+                changed["entropy"] = _array(block["entropy"]) + gain
+            block = {**block, **changed}
+        yield block
+        start = stop
 
 
 def _blocks(

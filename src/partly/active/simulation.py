@@ -25,6 +25,11 @@ from partly.labels import Labels
 from partly.labels.matrix import blocks
 
 PRECISION_METRICS = ("P@1", "P@3", "P@5")
+SCORE_NAMES = {
+    "recovered": "F1 on unknown entries",
+    "recovered_all_yes": "F1 of yes everywhere",
+    "recovered_coin": "F1 of a coin flip",
+}
 # Assumed cost of answering: per answer, and per screen of up to so many items with one label.
 SECONDS_PER_ANSWER, SECONDS_PER_SCREEN, ITEMS_PER_SCREEN = 1.5, 3.0, 12
 
@@ -119,8 +124,10 @@ def answers_to_match(rounds: Sequence[Round], random: Sequence[Round], name: str
 
 def describe_round(record: Round) -> str:
     """Return a round as one line of text."""
-    scores = ", ".join(f"{name} {value:.3f}" for name, value in record["scores"].items() if value is not None)
-    return f"round {record['round']}: {record['answers']} answers, {record['implied']} implied. {scores}"
+    scores = ", ".join(
+        f"{SCORE_NAMES.get(name, name)} {value:.3f}" for name, value in record["scores"].items() if value is not None
+    )
+    return f"round {record['round']}: {record['answers']} answers, {record['implied']} deduced. {scores}"
 
 
 def summarize(arms: Mapping[str, Sequence[Round]]) -> list[str]:
@@ -130,18 +137,24 @@ def summarize(arms: Mapping[str, Sequence[Round]]) -> list[str]:
     """
     name = "P@1" if all("P@1" in record["scores"] for rounds in arms.values() for record in rounds) else "recovered"
     areas = {query: area(rounds, name) for query, rounds in arms.items()}
-    lines = [f"{query}: area under the {name} curve {value:.4f}" for query, value in areas.items()]
+    title = SCORE_NAMES.get(name, name)
+    lines = [f"{query}: {title} {value:.3f}, mean over the rounds" for query, value in areas.items()]
     for query, rounds in arms.items():
         if query != "random" and "random" in arms and not math.isnan(sum(areas.values())):
             needed, random_needed = answers_to_match(rounds, arms["random"], name)
-            result = "never reached that score" if needed is None else f"needed {needed}"
+            if needed is None:
+                lines.append(f"{query} never reached the best score of random questions ({random_needed} answers).")
+                continue
             saved = _format_savings(needed, random_needed)
-            lines.append(f"Random questions were best after {random_needed} answers; {query} {result}{saved}.")
+            lines.append(
+                f"{query} reached the best score of random questions after {needed} answers; random questions needed "
+                f"{random_needed}{saved}."
+            )
     return lines
 
 
-def _format_savings(needed: int | None, random_needed: int) -> str:
-    if needed is None or not random_needed:
+def _format_savings(needed: int, random_needed: int) -> str:
+    if not random_needed:
         return ""
     return f" ({1 - needed / random_needed:.0%} saved)" if needed <= random_needed else " (none saved)"
 

@@ -1,4 +1,4 @@
-"""Adjudication: entries that people disagree on, and the decisions of admins.
+"""Adjudication: entries that people disagree on, or that a language model answers otherwise, and decisions of admins.
 
 A decision is a statement of the admin in the ledger. Votes that contradict it are undone, so every ledger policy gives
 the decided value. Nothing is erased: undoing the decision restores the votes.
@@ -10,14 +10,24 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, exists, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, exists, func, insert, or_, select, update
 
 from partly.annotate import tables
 from partly.annotate.accounts import Person
 from partly.annotate.errors import ApiError
 from partly.annotate.group_commit import joint_transaction
-from partly.annotate.question_queue import LEDGER_VALUES, TERNARY, QuestionQueue, Value, copy_question, is_decided
+from partly.annotate.question_queue import (
+    LEDGER_VALUES,
+    TERNARY,
+    VALUE_NAMES,
+    QuestionQueue,
+    Value,
+    copy_question,
+    is_decided,
+)
 from partly.ledger import reader
+from partly.ledger.history import replay
+from partly.ledger.reliability import find_contradictions
 
 NOTE = "decided"  # of batches in the ledger
 MAX_DISAGREEMENTS_PER_PAGE = 50
@@ -50,8 +60,12 @@ class Decision:
 def list_disagreements(queue: QuestionQueue, count: int = MAX_DISAGREEMENTS_PER_PAGE) -> tuple[list[Disagreement], int]:
     """Return the first disagreements without a decision, and their total number."""
     with queue.ledger.store.reading() as connection:
-        undecided = _find_undecided(queue, connection)
-        return [_disagreement(queue, connection, item, label) for item, label in undecided[:count]], len(undecided)
+        undecided, models = _find_undecided(queue, connection), _model_votes(queue, connection)
+        shown = [
+            _disagreement(queue, connection, item, label, models.get((item, label), ()))
+            for item, label in undecided[:count]
+        ]
+        return shown, len(undecided)
 
 
 def decide(queue: QuestionQueue, admin: Person, question: int, value: Value) -> Decision:
@@ -94,28 +108,46 @@ def undo_decision(queue: QuestionQueue, admin: Person, batch: int) -> None:
 
 
 def _find_undecided(queue: QuestionQueue, connection: Connection) -> list[tuple[str, str]]:
-    """Return entries with a yes and a no by different people, without a decision or an open vote."""
+    """Return entries without a decision or an open vote: those with a yes and a no by different people, then those
+    with an answer that a language model contradicts."""
     open_vote = and_(other.c.state == "open", other.c.purpose == "vote")
     decision = and_(other.c.state == "answered", other.c.purpose == "decision")
     entry = and_(other.c.item == table.c.item, other.c.label == table.c.label)
+    different = func.count(table.c.value.distinct())
     query = (
-        select(table.c.item, table.c.label)
+        select(table.c.item, table.c.label, different > 1)
         .where(table.c.state == "answered", table.c.value.in_(("yes", "no")), ~_is_own_repeat())
         .where(~exists().where(entry, or_(open_vote, decision)))
         .group_by(table.c.item, table.c.label)
-        .having(func.count(table.c.value.distinct()) > 1)
-        .order_by(func.min(table.c.id))
+        .order_by(case((different > 1, 0), else_=1), func.min(table.c.id))
     )
-    rows = connection.execute(query)
+    models = _model_votes(queue, connection)
+    rows = [(item, label) for item, label, differ in connection.execute(query) if differ or (item, label) in models]
     return [(item, label) for item, label in rows if item in queue.rows and label in queue.columns]
 
 
-def _disagreement(queue: QuestionQueue, connection: Connection, item: str, label: str) -> Disagreement:
+def _model_votes(queue: QuestionQueue, connection: Connection) -> dict[tuple[str, str], tuple[tuple[str, str], ...]]:
+    """Return what language models say about entries where people say the opposite, by item and label."""
+    store = queue.ledger.store
+    history = replay(reader.read_batches(store, connection))
+    found = find_contradictions(store, connection, history)
+    if not found:
+        return {}
+    items, labels = reader.item_names(store, connection), history.vocabulary.labels
+    return {
+        (items[entry.item], labels[entry.label].name): tuple((name, VALUE_NAMES[z]) for name, z in entry.models)
+        for entry in found
+    }
+
+
+def _disagreement(
+    queue: QuestionQueue, connection: Connection, item: str, label: str, models: tuple[tuple[str, str], ...]
+) -> Disagreement:
     entry = and_(table.c.item == item, table.c.label == label, table.c.state == "answered", ~_is_own_repeat())
     query = select(table.c.id, table.c.probability, table.c.value, people.c.name)
     query = query.join(people, people.c.id == table.c.person).where(entry).order_by(table.c.id)
     rows = connection.execute(query).all()
-    votes = tuple((row.name, row.value) for row in rows)
+    votes = tuple((row.name, row.value) for row in rows) + tuple((f"model {name}", value) for name, value in models)
     return Disagreement(rows[0].id, queue.rows[item], item, label, rows[0].probability, votes)
 
 

@@ -55,7 +55,9 @@ class AppContext:
 
     def refresh_labels(self, snapshot: Snapshot | None = None) -> Labels:
         """Return the current labels of the ledger; update the labels that the queue takes as given."""
-        queue, snapshot = self.queue, snapshot or read_snapshot(self.queue)
+        queue = self.queue
+        queue.add_new_labels()
+        snapshot = snapshot or read_snapshot(queue)
         labels = align(queue.labels(), queue.given, self.title, find_hidden_labels(queue.ledger))
         queue.given = exclude_answers(labels, snapshot.entries, queue.hierarchy)
         return labels

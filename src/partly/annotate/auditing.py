@@ -56,7 +56,10 @@ class AuditResult:
 
 
 def read_model_batches(queue: QuestionQueue, seed: int) -> list[ModelBatch]:
-    """Return the batches of models that are not undone, restricted to the items and labels of the project."""
+    """Return the batches of models that are not undone, restricted to the items and labels of the project.
+
+    Where a model cannot tell, there is nothing to audit.
+    """
     store = queue.ledger.store
     batches = [batch for batch in queue.ledger.log() if batch.kind == "model" and batch.count and not batch.undone_by]
     if not batches:
@@ -73,7 +76,8 @@ def read_model_batches(queue: QuestionQueue, seed: int) -> list[ModelBatch]:
     model_batches = []
     for batch, said in zip(batches, statements, strict=True):
         triples = zip(said.item.tolist(), said.label.tolist(), said.z.tolist(), strict=True)
-        entries = [(rows[item], columns[label], z) for item, label, z in triples if item in rows and label in columns]
+        inside = [(item, label, z) for item, label, z in triples if z and item in rows and label in columns]
+        entries = [(rows[item], columns[label], z) for item, label, z in inside]
         order = np.random.default_rng(seed_for(seed, "audit", batch.number)).permutation(len(entries))
         model_batches.append(ModelBatch(batch.number, batch.run, batch.note, [entries[k] for k in order.tolist()]))
     return model_batches

@@ -31,7 +31,7 @@ class LimitedProtocol(H11Protocol):
 
     _header_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
-    _has_person = False
+    _was_signed_in = False
     since = 0.0  # start of the connection or of the last request, or end of the last response
 
     # ---------------------------------------------------------------- caps
@@ -61,8 +61,8 @@ class LimitedProtocol(H11Protocol):
     @property
     def is_signed_in(self) -> bool:
         """Tell whether a request on this connection had a valid session."""
-        self._has_person = self._has_person or (self.scope is not None and "person" in self.scope["state"])
-        return self._has_person
+        self._was_signed_in = self._was_signed_in or (self.scope is not None and "person" in self.scope["state"])
+        return self._was_signed_in
 
     @property
     def waits_for_client(self) -> bool:
@@ -90,7 +90,7 @@ class LimitedProtocol(H11Protocol):
         self._stop_write_timer()
 
     def on_response_complete(self) -> None:
-        self._has_person = self.is_signed_in  # before the next request replaces the scope
+        self._was_signed_in = self.is_signed_in  # before the next request replaces the scope
         super().on_response_complete()
         self.since = self.loop.time()
         if self.transport.get_write_buffer_size():  # a client that does not read would delay closing forever

@@ -17,6 +17,7 @@ from partly.annotate.question_queue import TERNARY, QuestionQueue
 from partly.annotate.stats import Snapshot, read_snapshot
 
 MAX_LIST_LENGTH = 20
+WORST_LABELS = 3
 CHART_WIDTH, CHART_HEIGHT = 600, 160
 
 
@@ -34,7 +35,7 @@ def overview_data(context: AppContext, person: Person) -> dict[str, Any]:
         "items": len(labels),
         "known": int(yes.sum() + no.sum()),
         "entries": len(labels) * len(labels.names),
-        "answers": {value: sum(row.value == value for row in snapshot.answered) for value in TERNARY},
+        "answers": {value: sum(row.value == value for row in snapshot.answers) for value in TERNARY},
         "standing": standing,
         "pace": snapshot.median_seconds_by_view(),
         "time_left": format_duration(standing["open"] * snapshot.median_seconds()),
@@ -44,6 +45,7 @@ def overview_data(context: AppContext, person: Person) -> dict[str, Any]:
         "suspects": last.get("doubts", [])[:MAX_LIST_LENGTH] if person.admin else [],
         "agreement": snapshot.agreement(),
         "disagreements": queue.ledger.disagreements()[:MAX_LIST_LENGTH] if person.admin else [],
+        "sources": _sources(queue)[:MAX_LIST_LENGTH] if person.admin else [],
         "audits": [audit(batch, snapshot.entries) for batch in batches],
     }
 
@@ -53,6 +55,16 @@ def _gain(snapshot: Snapshot, stored: dict[str, Any] | None) -> QueryGain:
     if stored and stored["saved"] is not None:
         return QueryGain.from_plain(stored)
     return QueryGain(len(snapshot.answer_series(random=True)), len(snapshot.answer_series(random=False)))
+
+
+def _sources(queue: QuestionQueue) -> list[dict[str, Any]]:
+    """Return a row per source, with the labels that it knows worst."""
+    rows = []
+    for quality in queue.ledger.source_quality():
+        kind, author, run = quality.source
+        worst = sorted(quality.label_weights, key=lambda name: quality.label_weights[name])[:WORST_LABELS]
+        rows.append(vars(quality) | {"kind": kind, "name": author or run, "worst": worst})
+    return rows
 
 
 def format_duration(seconds: float) -> str:

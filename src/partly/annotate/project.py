@@ -16,8 +16,7 @@ from partly.annotate.question_queue import QuestionQueue
 from partly.annotate.stats import read_snapshot
 from partly.data import Dataset
 from partly.errors import DataError, SettingError, within
-from partly.labels import Hierarchy, Labels
-from partly.labels.names import Names
+from partly.labels import Labels
 from partly.ledger import Ledger, place_of
 from partly.ledger.store import LedgerNotFound
 
@@ -73,12 +72,13 @@ def open_project(
     ledger = _open_ledger(config.ledger, dataset, config.labels or config.data, author, say)
     tables.prepare(ledger.store)
     hidden = find_hidden_labels(ledger)
-    names = tuple(name for name in dataset.labels.names if name not in hidden) or ledger.vocabulary().names
+    names = tuple(name for name in dataset.labels.names if name not in hidden)
+    names += tuple(name for name in ledger.vocabulary().names if name not in names)
     empty = np.empty(0, np.int64)
     unlabelled = Labels.from_codes(empty, empty, empty, names, dataset.labels.ids)
-    hierarchy = ledger.hierarchy() or restrict_hierarchy(dataset.hierarchy, unlabelled.names)
+    hierarchy = ledger.hierarchy() or (dataset.hierarchy and dataset.hierarchy.restrict(unlabelled.names))
     queue = QuestionQueue(ledger, unlabelled, hierarchy, votes=config.votes)
-    labels, place = queue.labels(), place_of(config.ledger).shown
+    labels, place = queue.labels(), place_of(config.ledger).address
     _refuse_other_items(labels.ids, unlabelled.ids, place, config.data)
     known = align(labels, unlabelled, place)
     queue.given = exclude_answers(known, read_snapshot(queue).entries, hierarchy)
@@ -102,20 +102,6 @@ def _first_ids(ids: Sequence[str], count: int = 3) -> str:
     return ", ".join(map(repr, ids[:count])) + (f", ... ({len(ids):,} in all)" if len(ids) > count else "")
 
 
-def restrict_hierarchy(hierarchy: Hierarchy | None, names: Names) -> Hierarchy | None:
-    """Return the hierarchy among these labels, each below its nearest ancestor; None if nothing is left."""
-    if hierarchy is None:
-        return None
-    parents = {}
-    for name in names:
-        ancestor = hierarchy.parents.get(name)
-        while ancestor is not None and ancestor not in names:
-            ancestor = hierarchy.parents.get(ancestor)
-        if ancestor is not None:
-            parents[name] = ancestor
-    return Hierarchy(parents) if parents else None
-
-
 def _open_ledger(url: str, dataset: Dataset, source: str, author: str, say: Callable[[str], None]) -> Ledger:
     """Open the ledger, or create it from the labels of the data."""
     place, names = place_of(url), dataset.labels.names
@@ -124,12 +110,12 @@ def _open_ledger(url: str, dataset: Dataset, source: str, author: str, say: Call
     except LedgerNotFound as error:
         if not names:
             raise DataError(
-                f"{place.shown}: there is no ledger yet, and {source} has no labels. Give --labels with the observed "
+                f"{place.address}: there is no ledger yet, and {source} has no labels. Give --labels with the observed "
                 "labels, or create a ledger with label names: partly ledger init."
             ) from error
     with Ledger.create_atomically(place) as ledger:
-        ledger.add(names, restrict_hierarchy(dataset.hierarchy, names), author=author)
+        ledger.add(names, dataset.hierarchy and dataset.hierarchy.restrict(names), author=author)
         ledger.append_labels(dataset.labels, author=source, note="known at the start")
     known = int(dataset.labels.known_per_item().sum())
-    say(f"Created the ledger {place.shown} from {source} ({known:,} known entries).")
+    say(f"Created the ledger {place.address} from {source} ({known:,} known entries).")
     return ledger

@@ -80,6 +80,17 @@ class QuestionQueue:
         self.rows = {name: row for row, name in enumerate(self.given.ids)}
         self.columns = {name: column for column, name in enumerate(self.given.names)}
 
+    def add_new_labels(self) -> None:
+        """Take up the labels that were added to the ledger meanwhile, unknown for every item."""
+        vocabulary = self.ledger.vocabulary()
+        new = tuple(name for name in vocabulary.names if name not in self.given.names)
+        if new:
+            row, column, value = self.given.entries()
+            yes = (value == 1).astype(np.int8)
+            self.given = Labels.from_codes(row, column, yes, self.given.names + new, self.given.ids)
+            self.columns = {name: column for column, name in enumerate(self.given.names)}
+            self.hierarchy = vocabulary.hierarchy() or self.hierarchy
+
     def labels(self) -> Labels:
         """Return the labels of the ledger: the majority if several people vote, else the latest statement."""
         return self.ledger.labels(policy="latest" if self.votes == 1 else "majority")

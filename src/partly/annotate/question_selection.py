@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from partly.active.selection import AncestorPairs, Block, select_questions
+from partly.active.selection import AncestorPairs, Block, Combine, select_questions
 from partly.active.strategies.diverse import scale_features, select_diverse
 from partly.clock import Clock
 from partly.items import Items
@@ -81,6 +81,7 @@ def select_candidates(
     seconds: Floats,
     asked: Collection[Entry] = (),
     settings: Mapping[str, Any] | None = None,
+    combine: Combine | None = None,
 ) -> Candidates:
     """Return the `count` unknown entries with the highest value per second that were not asked before.
 
@@ -90,22 +91,24 @@ def select_candidates(
         All known entries, including those that the hierarchy implies.
     seconds : array of shape [L]
         Seconds per answer of each label.
+    combine : callable, optional
+        See `select_questions`.
     """
 
     def rank(block: Block) -> Block:
         score, probability = (block.scores[name].astype(np.float64) for name in ("score", "probability"))
-        value = expected_value(score, probability, block.unknown, ancestors) / seconds
+        value = compute_expected_value(score, probability, block.unknown, ancestors) / seconds
         return replace(block, scores={"value": value, "score": score, "probability": probability})
 
     rows, columns = np.array(list(asked), np.int64).reshape(-1, 2).T
     questions = select_questions(
-        query, method, items, labels, count, clock, asked=(rows, columns), settings=settings, rank=rank
+        query, method, items, labels, count, clock, asked=(rows, columns), settings=settings, rank=rank, combine=combine
     )
     scores = (np.asarray(questions.scores[name], np.float64) for name in FIELDS[2:])
     return Candidates(questions.rows, questions.columns, *scores)
 
 
-def expected_value(
+def compute_expected_value(
     score: Floats, probability: Floats, unknown: npt.NDArray[np.bool_], ancestors: AncestorPairs
 ) -> Floats:
     """Return scores [B, L] plus the expected scores of entries that the answer settles."""

@@ -61,13 +61,15 @@ def local_address(port: int) -> ServerAddress:
 
 def public_address(url: str) -> ServerAddress:
     """Return the address behind a reverse proxy or in a trusted network."""
-    parts = urlsplit(url)
-    plain = parts.path in ("", "/") and not parts.query and not parts.fragment and parts.username is None
-    if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
+    split_url = urlsplit(url)
+    plain = (
+        split_url.path in ("", "/") and not split_url.query and not split_url.fragment and split_url.username is None
+    )
+    if split_url.scheme not in ("http", "https") or not split_url.hostname or not plain:
         raise SettingError(f"--public-url {url!r}: give a URL without a path, such as https://labels.example.org")
-    default_port = f":{443 if parts.scheme == 'https' else 80}"  # which browsers leave out
-    origin = f"{parts.scheme}://{parts.netloc.lower().removesuffix(default_port)}"
-    return ServerAddress(frozenset({origin}), parts.scheme == "https")
+    default_port = f":{443 if split_url.scheme == 'https' else 80}"  # which browsers leave out
+    origin = f"{split_url.scheme}://{split_url.netloc.lower().removesuffix(default_port)}"
+    return ServerAddress(frozenset({origin}), split_url.scheme == "https")
 
 
 class SecurityMiddleware:

@@ -86,8 +86,8 @@ def make_context(
     dataset, queue = open_project(project, server.author, say)
     renderer = ItemRenderer(dataset.items)
     if server.show is not None:
-        shown = data.read(server.show, skip_bad=project.skip_bad).include_unlabelled()
-        renderer = renderer_by_id(shown.items, shown.labels.ids, dataset.labels.ids, server.show)
+        display_data = data.read(server.show, skip_bad=project.skip_bad).include_unlabelled()
+        renderer = renderer_by_id(display_data.items, display_data.labels.ids, dataset.labels.ids, server.show)
     names = dataset.labels.names
     return AppContext(
         Path(project.data).name or project.data,
@@ -154,7 +154,7 @@ def serve(project: ProjectConfig, server: ServerConfig, say: Callable[[str], Non
 
 
 def _announce(project: ProjectConfig, server: ServerConfig, context: AppContext, say: Callable[[str], None]) -> None:
-    ledger = place_of(project.ledger).shown
+    ledger = place_of(project.ledger).address
     say(f"Answers are saved in {ledger}. Stop with Ctrl-C; nothing is lost.")
     if server.accounts and is_readable_by_others(project.ledger):
         say(f"Other users of this machine can read {ledger}, with names and password hashes. Run: chmod 600 {ledger}")

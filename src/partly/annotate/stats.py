@@ -46,13 +46,13 @@ class Snapshot:
     round_rows: Sequence[Row[Any]]
 
     @cached_property
-    def answered(self) -> list[Row[Any]]:
+    def answers(self) -> list[Row[Any]]:
         return [row for row in self.questions if row.state == "answered"]
 
     @cached_property
     def entries(self) -> list[Answer]:
         """Answers as (row, column, z), the latest of each entry last; z is 0 for "cannot tell"."""
-        return self._entries(self.answered)
+        return self._entries(self.answers)
 
     def _entries(self, rows: Sequence[Row[Any]]) -> list[Answer]:
         positions = self.queue.rows, self.queue.columns
@@ -94,7 +94,7 @@ class Snapshot:
     def seconds_per_answer(self, view: View) -> npt.NDArray[np.float64]:
         """Return the mean seconds per answer of each label [L], shrunk to the mean of the view."""
         columns = self.queue.columns
-        timed = [row for row in self.answered if row.seconds and row.label in columns]
+        timed = [row for row in self.answers if row.seconds and row.label in columns]
         in_view = [row for row in timed if row.view == view]
         totals, counts = np.zeros(len(columns)), np.zeros(len(columns))
         for row in in_view:
@@ -104,19 +104,19 @@ class Snapshot:
         return np.maximum((totals + PRIOR_ANSWERS * usual) / (counts + PRIOR_ANSWERS), MIN_SECONDS)
 
     def median_seconds(self) -> float:
-        return float(np.median([row.seconds for row in self.answered if row.seconds] or [DEFAULT_SECONDS]))
+        return float(np.median([row.seconds for row in self.answers if row.seconds] or [DEFAULT_SECONDS]))
 
     def median_seconds_by_view(self) -> dict[str, float]:
-        times = {view: [row.seconds for row in self.answered if row.view == view and row.seconds] for view in VIEWS}
+        times = {view: [row.seconds for row in self.answers if row.view == view and row.seconds] for view in VIEWS}
         return {view: float(np.median(seconds)) for view, seconds in times.items() if seconds}
 
     # ---------------------------------------------------------------- agreement and models
 
     def agreement(self) -> dict[str, dict[str, Any]]:
         """Return how often a repeated question got the same answer, from the same person and from two people."""
-        value_of = {row.id: row.value for row in self.answered}
+        value_of = {row.id: row.value for row in self.answers}
         pairs: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
-        for row in self.answered:
+        for row in self.answers:
             if row.repeats in value_of and row.purpose != "decision":
                 pairs[bool(row.own)].append((row.value, value_of[row.repeats]))
         return {"within": count_agreement(pairs[True]), "between": count_agreement(pairs[False])}
@@ -125,7 +125,7 @@ class Snapshot:
     def rounds(self) -> list[dict[str, Any]]:
         """Return every round with the log loss of its model on random questions that were answered after it."""
         losses: dict[int, list[float]] = {}
-        for row in self.answered:
+        for row in self.answers:
             if row.random and row.probability is not None and TERNARY[row.value]:
                 p = min(max(row.probability, MIN_PROBABILITY), 1 - MIN_PROBABILITY)
                 losses.setdefault(row.round, []).append(-math.log(p if row.value == "yes" else 1 - p))

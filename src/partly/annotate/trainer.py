@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -37,7 +37,7 @@ from partly.annotate.label_state import align, find_hidden_labels
 from partly.annotate.project import ProjectConfig, open_project
 from partly.annotate.query_gain import MIN_RANDOM_ANSWERS, Learn, QueryGain, measure_gain
 from partly.annotate.question_queue import VIEWS, QuestionQueue
-from partly.annotate.question_selection import Candidates, QuestionDraft
+from partly.annotate.question_selection import Candidates, Entry, QuestionDraft
 from partly.annotate.stats import Snapshot, read_snapshot
 from partly.clock import Clock, seed_for
 from partly.data import Dataset
@@ -50,9 +50,10 @@ from partly.labels.matrix import Ternary
 
 POLL_SECONDS = 1.0  # between two looks at the database
 NICENESS = 10  # the pages come first
-MAX_SUSPECTS = 20  # given labels that a model contradicts
-SUSPECT_CONFIDENCE = 0.9  # of the contrary
+MAX_SUSPECTS = 20  # known labels that a model contradicts
+SUSPECT_CONFIDENCE = 0.9  # probability of the opposite answer
 BUNDLED_SHARE = 0.3  # of the selected questions: several about one item
+VOCABULARY = "vocabulary"  # version of the labels that a round asks about, stored with its findings
 BEFORE_MODEL = "before any model"  # stored instead of a query name
 REMEASURE_FACTOR = 1.25  # measure the gain again after this many times the random answers
 Say = Callable[[str], None]
@@ -73,10 +74,12 @@ class Trainer:
             self.estimator = Classifier(method=self.config.method, seed=self.config.seed, progress=False)
         else:
             loaded = Classifier.load(self.config.run)
-            if loaded.label_names_ != self.dataset.labels.names:
-                names = loaded.label_names_
+            names = loaded.label_names_
+            if not set(names) <= {*self.dataset.labels.names, *find_hidden_labels(self.queue.ledger)}:
                 raise SettingError(f"{self.config.run}: was trained on other labels" + listing(names, len(names)))
-            self.estimator, self.first_model = clone(loaded).set_params(progress=False), loaded.fitted_
+            self.estimator = clone(loaded).set_params(progress=False)
+            if names == self.dataset.labels.names:  # else labels were added to the ledger since
+                self.first_model = loaded.fitted_
         self.estimator.set_params(hierarchy=self.dataset.hierarchy)
 
     @cached_property
@@ -87,7 +90,10 @@ class Trainer:
         return self.estimator.precompute_features(self.dataset.items)
 
     def is_round_due(self) -> bool:
-        """Tell whether there is no round yet, enough new answers have come, or no question is left."""
+        """Tell whether there is no round yet, labels were added, enough new answers have come, or no question is left.
+
+        Where nothing was known before the first questions, their answers come first.
+        """
         rounds, questions = tables.rounds, tables.questions
 
         def count(state: str) -> Any:
@@ -96,7 +102,10 @@ class Trainer:
         with self.queue.ledger.store.reading() as connection:
             last = connection.execute(sql_select(rounds).order_by(rounds.c.id.desc()).limit(1)).first()
             answers, left = (connection.scalar(count(state)) or 0 for state in ("answered", "open"))
-        if last is None or last.query == BEFORE_MODEL:
+        if last is None or (last.query == BEFORE_MODEL and last.known):
+            return True
+        version = self.queue.ledger.vocabulary().version
+        if json.loads(last.found).get(VOCABULARY, version) != version:
             return True
         new = answers - last.answers
         return bool(new >= self.config.every or (not left and new > 0))
@@ -110,40 +119,55 @@ class Trainer:
             self.first_model = None
         elif self.first_model is None:
             known = drop_contradictions(self.queue.given, self.dataset.hierarchy)
-            rng, count = Clock(self.config.seed).epoch_rng("first questions"), self.config.count
-            random = selection.sample_unknown(known, max(1, round(self.config.random * count)), rng)
-            pool = selection.sample_unknown(known, selection.POOL_FACTOR * count, rng, random)
-            taught = self._teacher_probabilities(pool, known)
-            selected = selection.cold_start(pool, self.dataset.items, count - len(random), taught)
-            drafts = selection.interleave(selected, _random_drafts(random), [], rng)
-            self._pose(drafts, known, answers=0, seconds=0.0, query=BEFORE_MODEL, found={})
+            self._pose_before_model(known, Clock(self.config.seed), answers=0)
+
+    def _pose_before_model(self, known: Labels, clock: Clock, answers: int, asked: Collection[Entry] = ()) -> int:
+        """Pose questions by teachers, else about diverse items; return their number."""
+        rng, count = clock.epoch_rng("first questions"), self.config.count
+        random = selection.sample_unknown(known, max(1, round(self.config.random * count)), rng, asked)
+        pool = selection.sample_unknown(known, selection.POOL_FACTOR * count, rng, {*asked, *random})
+        taught = self._teacher_probabilities(pool, known)
+        selected = selection.cold_start(pool, self.dataset.items, count - len(random), taught)
+        drafts = selection.interleave(selected, _random_drafts(random), [], rng)
+        self._pose(drafts, known, answers=answers, seconds=0.0, query=BEFORE_MODEL, found={})
+        return len(drafts)
+
+    def _add_new_labels(self) -> None:
+        """Take up the labels that were added to the ledger. The model of a finished run does not know them."""
+        before, queue = self.queue.given.names, self.queue
+        queue.add_new_labels()
+        if queue.given.names != before:
+            self.dataset, self.first_model = replace(self.dataset, labels=queue.given, hierarchy=queue.hierarchy), None
+            self.estimator.set_params(hierarchy=queue.hierarchy)
 
     def _teacher_probabilities(self, entries: Sequence[tuple[int, int]], known: Labels) -> npt.NDArray[Any] | None:
         """Return probabilities of entries by label names; None where names cannot be compared with these items."""
         rows, columns = np.array(entries, np.int64).reshape(-1, 2).T
         chosen, position = np.unique(rows, return_inverse=True)
         config = engine.TrainConfig.from_params(self.estimator.get_params())
-        found = engine.zero_shot(config, self.dataset.items[chosen], known[chosen])
-        return None if found is None else found[position, columns].astype(np.float64)
+        probabilities = engine.zero_shot(config, self.dataset.items[chosen], known[chosen])
+        return None if probabilities is None else probabilities[position, columns].astype(np.float64)
 
     def run_round(self) -> int:
         """Train, measure and pose; return the number of questions."""
         started, queue = time.monotonic(), self.queue
+        self._add_new_labels()
         labels = align(queue.labels(), self.dataset.labels, self.config.data, find_hidden_labels(queue.ledger))
         known = drop_contradictions(labels, self.dataset.hierarchy)
         snapshot = read_snapshot(queue)
-        measured: dict[str, Any] = {}
         fitted = self._fit(known)
-        if fitted is not None:
-            measured = {"doubts": suspect_labels(fitted, known), "worth": self._measure_gain(snapshot)}
+        if fitted is None:
+            clock = Clock(self.config.seed, epoch=len(snapshot.round_rows))
+            return self._pose_before_model(known, clock, len(snapshot.answers), snapshot.list_asked_entries())
+        measured = {"doubts": suspect_labels(fitted, known), "worth": self._measure_gain(snapshot)}
         self.say("Selecting questions.")
         drafts = self._select(fitted, known, snapshot)
-        query = self.config.query if fitted is not None else "random"
-        seconds = time.monotonic() - started
-        self._pose(drafts, known, answers=len(snapshot.answered), seconds=seconds, query=query, found=measured)
+        seconds, query = time.monotonic() - started, self.config.query
+        self._pose(drafts, known, answers=len(snapshot.answers), seconds=seconds, query=query, found=measured)
         return len(drafts)
 
     def _pose(self, drafts: list[QuestionDraft], known: Labels, *, found: dict[str, Any], **values: Any) -> None:
+        found = found | {VOCABULARY: self.queue.ledger.vocabulary().version}
         values |= {"known": int(known.known_per_item().sum()), "found": json.dumps(found)}
         self.queue.pose(values, drafts)
 
@@ -162,17 +186,16 @@ class Trainer:
 
     # ---------------------------------------------------------------- questions
 
-    def _select(self, fitted: engine.FittedModel | None, known: Labels, snapshot: Snapshot) -> list[QuestionDraft]:
+    def _select(self, fitted: engine.FittedModel, known: Labels, snapshot: Snapshot) -> list[QuestionDraft]:
         config, clock = self.config, Clock(self.config.seed, epoch=len(snapshot.round_rows))
         rng, asked = clock.epoch_rng("questions"), snapshot.list_asked_entries()
         repeated = self._repeat(snapshot, round(config.repeat * config.count), rng)
-        random_count = round(config.random * config.count) if fitted is not None else config.count - len(repeated)
-        random = selection.sample_unknown(known, random_count, rng, asked)
+        random = selection.sample_unknown(known, round(config.random * config.count), rng, asked)
         batches = read_model_batches(self.queue, config.seed)
         audits = next_audits(batches, snapshot.entries, round(config.audit * config.count))
         audits = [entry for entry in audits if entry not in random]
         rest = config.count - len(random) - len(repeated) - len(audits)
-        best = self._best(fitted, known, max(rest, 0), clock, asked | {*random, *audits}, snapshot)
+        best = self._select_best(fitted, known, max(rest, 0), clock, asked | {*random, *audits}, snapshot)
         selected = [
             QuestionDraft(int(row), int(column), False, float(score), float(probability))
             for row, column, score, probability in zip(
@@ -183,9 +206,9 @@ class Trainer:
         random_drafts = self._with_predictions(fitted, _random_drafts(random))
         return selection.interleave(selected, random_drafts, self._with_predictions(fitted, repeated), rng)
 
-    def _best(
+    def _select_best(
         self,
-        fitted: engine.FittedModel | None,
+        fitted: engine.FittedModel,
         known: Labels,
         count: int,
         clock: Clock,
@@ -194,7 +217,7 @@ class Trainer:
     ) -> Candidates:
         config, hierarchy = self.config, self.dataset.hierarchy
         ancestors = [] if hierarchy is None else hierarchy.lines(known.names)
-        if fitted is None or count < 1:
+        if count < 1:
             return selection.NO_CANDIDATES
         items = cached_features(fitted.prepare_items(self.items))
         seconds = {view: snapshot.seconds_per_answer(view) for view in VIEWS}
@@ -209,6 +232,7 @@ class Trainer:
             seconds=seconds["label"],
             asked=asked,
             settings=config.settings,
+            combine=fitted.taught_by(ids=known.given_ids).combiner(items),
         )
         if not len(candidates):
             return candidates
@@ -220,19 +244,19 @@ class Trainer:
 
     def _repeat(self, snapshot: Snapshot, count: int, rng: np.random.Generator) -> list[QuestionDraft]:
         """Ask answered questions once more, in turn to the same person and, if there are several, to another."""
-        answers, rows, columns = snapshot.answered, self.queue.rows, self.queue.columns
+        answers, rows, columns = snapshot.answers, self.queue.rows, self.queue.columns
         done = {row.repeats for row in answers}
-        able = [row for row in answers if row.repeats is None and row.id not in done and row.item in rows]
+        repeatable = [row for row in answers if row.repeats is None and row.id not in done and row.item in rows]
         several = len({row.person for row in answers}) > 1
         drafts = []
-        for place, k in enumerate(rng.permutation(len(able))[:count].tolist()):
-            row, own = able[k], not several or place % 2 == 0
+        for position, k in enumerate(rng.permutation(len(repeatable))[:count].tolist()):
+            row, own = repeatable[k], not several or position % 2 == 0
             drafts.append(QuestionDraft(rows[row.item], columns[row.label], False, repeats=row.id, own=own))
         return drafts
 
-    def _with_predictions(self, fitted: engine.FittedModel | None, drafts: list[QuestionDraft]) -> list[QuestionDraft]:
+    def _with_predictions(self, fitted: engine.FittedModel, drafts: list[QuestionDraft]) -> list[QuestionDraft]:
         """Add the model's predictions, to score it after the answers."""
-        if fitted is None or not drafts:
+        if not drafts:
             return drafts
         p = fitted.predict(self.items[np.array([draft.row for draft in drafts])])
         return [replace(draft, probability=float(p[i, draft.column])) for i, draft in enumerate(drafts)]

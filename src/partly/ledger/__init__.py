@@ -12,6 +12,7 @@
     ledger.show("a.jpg")                # every statement about an item: [Statement(batch, item, label, value, ...)]
     ledger.diff(10, 12)                 # [Difference(item, label, before, after)]
     ledger.disagreements()              # entries with conflicting statements
+    ledger.source_quality()             # [SourceQuality(source, sensitivity, specificity, weight, ...)]
     ledger.add / split / merge / rename / retire     # change the vocabulary, one batch each
 
 `append` returns when the batch is on disk. `key` makes it idempotent: the same key again returns the number of the
@@ -22,6 +23,7 @@ from partly.ledger.history import Batch
 from partly.ledger.ledger import Difference, Ledger, Statement
 from partly.ledger.location import is_sqlite, is_url, place_of, without_password
 from partly.ledger.resolve import POLICIES, RANKS
+from partly.ledger.source_quality import SourceQuality
 from partly.ledger.vocabulary import Change, Label, Vocabulary
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "Difference",
     "Label",
     "Ledger",
+    "SourceQuality",
     "Statement",
     "Vocabulary",
     "is_sqlite",

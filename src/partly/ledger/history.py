@@ -15,6 +15,7 @@ from partly.ledger.resolve import RANKS
 from partly.ledger.vocabulary import Change, Label, Vocabulary, apply
 
 At = int | str | datetime | None
+LANGUAGE_MODEL = "language-model "  # begins the run of a language model
 MAX_BATCH_SIZE = 1 << 40  # statements
 StatementRef = tuple[int, int, int]  # batch, item and label of a statement; item and label -1: the whole batch
 
@@ -40,6 +41,11 @@ class Batch:
     taken_back: tuple[StatementRef, ...] = ()
     undone_by: int = 0
     said: datetime | None = None  # original time, if it was stated elsewhere
+
+    @property
+    def of_language_model(self) -> bool:
+        """Tell whether a language model stated this batch."""
+        return self.kind == "model" and self.run.startswith(LANGUAGE_MODEL)
 
     @property
     def source(self) -> tuple[str, str, str]:

@@ -15,12 +15,13 @@ from partly.atomic_io import PathLike
 from partly.errors import LabelError, SettingError
 from partly.labels import Hierarchy, Labels
 from partly.labels.names import check_names, encode_words
-from partly.ledger import reader, writer
+from partly.ledger import reader, reliability, writer
 from partly.ledger.history import At, Batch, History, StatementRef, batches_up_to, check_source, check_text, replay
 from partly.ledger.location import Place, check_policy, place_of
 from partly.ledger.parsing import add_silent_items, map_labels, parse_confidence, parse_values, positions_of
 from partly.ledger.reader import LedgerState
 from partly.ledger.resolve import POLICIES
+from partly.ledger.source_quality import SourceQuality
 from partly.ledger.store import BoundStore, Store
 from partly.ledger.vocabulary import Change, Vocabulary, refuse_taken_names
 from partly.ledger.writer import Draft
@@ -106,7 +107,7 @@ class Ledger:
         return cls.create_atomically(url)
 
     def __repr__(self) -> str:
-        return f"Ledger({self.store.place.shown!r})"
+        return f"Ledger({self.store.place.address!r})"
 
     # ---------------------------------------------------------------- appending and undoing
 
@@ -183,11 +184,11 @@ class Ledger:
             with other.store.reading() as connection:
                 state = reader.resolve_state(other.store, connection, history, "latest", True, source)
             entries = state.entries
-            column = positions_of([label.number for label in history.vocabulary.shown], entries.label)
+            column = positions_of([label.number for label in history.vocabulary.visible_labels], entries.label)
             inside, row = column >= 0, np.searchsorted(state.items, entries.item)
             arrays = (row[inside], column[inside], entries.z[inside])
             names, arrays = map_labels(arrays, history.vocabulary.names, mapping or {})
-            note, arrays = f"from {other.store.place.shown}", add_silent_items(len(state.names), arrays)
+            note, arrays = f"from {other.store.place.address}", add_silent_items(len(state.names), arrays)
             draft = Draft(*source, note, None, state.names, names, *arrays)
             numbers.append(self._append(draft, add_labels, skip_repeated))
         return numbers
@@ -262,12 +263,13 @@ class Ledger:
         at : int, str or datetime, optional
             State after this batch, or at this time.
         policy : str
-            How statements of several people are resolved: "latest" or "majority" (see `partly.ledger.resolve`).
+            How statements of several people are resolved: "latest", "majority" or "weighted" (see
+            `partly.ledger.resolve`).
         models : bool
             Let statements of models count where there is no other.
         """
         state = self.resolve(at, policy=policy, models=models)
-        shown, entries = state.history.vocabulary.shown, state.shown
+        shown, entries = state.history.vocabulary.visible_labels, state.visible_entries
         row, value = np.searchsorted(state.items, entries.item), (entries.z == 1).astype(np.int8)
         column = positions_of([label.number for label in shown], entries.label)
         return Labels.from_codes(row, column, value, [label.name for label in shown], state.names)
@@ -276,8 +278,27 @@ class Ledger:
         """Return what `labels` is made from: with hidden labels, ranks, and conflicting entries."""
         check_policy(policy, POLICIES)
         with self.store.reading() as connection:
-            history = replay(batches_up_to(reader.read_batches(self.store, connection), at, self.store.place.shown))
-            return reader.resolve_state(self.store, connection, history, policy, models)
+            history = replay(batches_up_to(reader.read_batches(self.store, connection), at, self.store.place.address))
+            weights = None
+            if policy == "weighted":
+                weights = reliability.estimate_weights(self.store, connection, history, models)
+            return reader.resolve_state(self.store, connection, history, policy, models, weights=weights)
+
+    def source_quality(self, at: At = None) -> list[SourceQuality]:
+        """Return how reliable each source is, by its agreement with others; empty where too little is shared.
+
+        The sources are compared on entries that several of them have answered, by EM (see
+        `partly.ledger.source_quality`).
+        """
+        with self.store.reading() as connection:
+            history = replay(batches_up_to(reader.read_batches(self.store, connection), at, self.store.place.address))
+            return reliability.describe_sources(self.store, connection, history)
+
+    def unaudited(self, at: At = None) -> list[reliability.Unaudited]:
+        """Return the batches of language models of which people have answered too few entries."""
+        with self.store.reading() as connection:
+            history = replay(batches_up_to(reader.read_batches(self.store, connection), at, self.store.place.address))
+            return reliability.find_unaudited(self.store, connection, history)
 
     def folded(self, at: At = None, *, policy: str = "latest", models: bool = False) -> LedgerState:
         """Call `resolve`, the new name of this method."""
@@ -299,12 +320,12 @@ class Ledger:
     def _history(self, at: At) -> History:
         with self.store.reading() as connection:
             batches = reader.read_batches(self.store, connection)
-        return replay(batches_up_to(batches, at, self.store.place.shown))
+        return replay(batches_up_to(batches, at, self.store.place.address))
 
     def show(self, item: str, at: At = None) -> list[Statement]:
         """Return every statement about an item, in order."""
         with self.store.reading() as connection:
-            history = replay(batches_up_to(reader.read_batches(self.store, connection), at, self.store.place.shown))
+            history = replay(batches_up_to(reader.read_batches(self.store, connection), at, self.store.place.address))
             rows = reader.statements_about(self.store, connection, history, item)
         labels = history.vocabulary.labels
         return [
@@ -425,12 +446,14 @@ def _differences(before: LedgerState, after: LedgerState) -> Iterable[Difference
     """Compare by label number, so that a renamed label stays the same label."""
     states = (before, after)
     width = 1 + max((number for state in states for number in state.history.vocabulary.labels), default=0)
-    keys = [state.shown.item * width + state.shown.label for state in states]  # sorted: entries are in reading order
+    keys = [
+        state.visible_entries.item * width + state.visible_entries.label for state in states
+    ]  # sorted: entries are in reading order
     union = np.union1d(*keys)
     z = [np.zeros(len(union), np.int8) for _ in states]
     for values, key, state in zip(z, keys, states, strict=True):
-        values[np.searchsorted(union, key)] = state.shown.z
-    names = [{label.number: label.name for label in state.history.vocabulary.shown} for state in states]
+        values[np.searchsorted(union, key)] = state.visible_entries.z
+    names = [{label.number: label.name for label in state.history.vocabulary.visible_labels} for state in states]
     for i in np.flatnonzero(z[0] != z[1]).tolist():
         item, label = divmod(int(union[i]), width)
         was, now = (

@@ -2,7 +2,7 @@
 
     labels.db    sqlite:///labels.db    postgresql://anna@server/labels    labels.db?at=12&policy=majority&models=yes
 
-A URL may hold a password. `Place.shown`, which is printed and stored, leaves it out.
+A URL may hold a password. `Place.address`, which is printed and stored, leaves it out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Place:
     state: tuple[tuple[str, str], ...] = ()
 
     @property
-    def shown(self) -> str:
+    def address(self) -> str:
         return str(self.file) if self.file is not None else f"postgresql://{_without_password(self.server)}"
 
     @property
@@ -77,7 +77,7 @@ def without_password(where: PathLike | Place) -> Place:
     place = place_of(where)
     if place.has_password:
         raise DataError(
-            f"{place.shown}: do not put a password into the URL, where others can see it. Use the "
+            f"{place.address}: do not put a password into the URL, where others can see it. Use the "
             "environment variable PGPASSWORD or ~/.pgpass."
         )
     return place

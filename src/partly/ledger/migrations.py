@@ -62,10 +62,10 @@ class Schema:
 def migrate(store: Database, schema: Schema) -> None:
     """Create the tables of a schema, or run the steps that they lack. Does not write where nothing is missing."""
     with store.reading() as connection:
-        if _stored_version(store, connection, schema) == schema.version:
+        if _read_version(store, connection, schema) == schema.version:
             return
     with store.writing() as connection:
-        version = _stored_version(store, connection, schema)  # another process may have been faster
+        version = _read_version(store, connection, schema)  # another process may have been faster
         if version == 0:
             schema.metadata.create_all(connection)
         for step in schema.steps[version - 1 :] if version else ():
@@ -92,7 +92,7 @@ def add_column(connection: Connection, table: str, column: Column[Any]) -> None:
     connection.exec_driver_sql(f"ALTER TABLE {quote(table)} ADD COLUMN {definition}")
 
 
-def _stored_version(store: Database, connection: Connection, schema: Schema) -> int:
+def _read_version(store: Database, connection: Connection, schema: Schema) -> int:
     """Return the version of the existing tables; 0 for none. Databases of 0.2 store none for the annotation server."""
     from sqlalchemy import inspect, select
 
@@ -103,7 +103,7 @@ def _stored_version(store: Database, connection: Connection, schema: Schema) -> 
         return 1 if any(name in existing for name in schema.metadata.tables) else 0
     if not stored.isdecimal() or not 1 <= int(stored) <= schema.version:
         raise DataError(
-            f"{store.place.shown}: {schema.title} have version {stored!r}, and this version of partly reads up to "
+            f"{store.place.address}: {schema.title} have version {stored!r}, and this version of partly reads up to "
             f"{schema.version}. Nothing was changed. Open it with the version of partly that wrote it, or upgrade."
         )
     return int(stored)

@@ -15,6 +15,7 @@ from partly.ledger.history import Batch, History, StatementRef, batch_of, replay
 from partly.ledger.resolve import (
     RANKS,
     Entries,
+    Floats,
     Ints,
     Statements,
     add_implied,
@@ -26,6 +27,7 @@ from partly.ledger.store import BLOBS, STATEMENTS_PER_ROW, Store, digest_of
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+Source = tuple[str, str, str]  # kind, author and run
 BLOCK_STATEMENTS = 1 << 22  # resolved at a time, about 50 bytes each
 FETCH_ROWS = 256
 BLOB_TYPES = dict(zip(BLOBS, ("<i4", "<i4", "i1", "<f4"), strict=True))
@@ -48,9 +50,9 @@ class LedgerState:
         return place < len(self.items) and int(self.items[place]) == number
 
     @cached_property
-    def shown(self) -> Entries:
+    def visible_entries(self) -> Entries:
         """Known entries of the labels that are shown."""
-        numbers = [label.number for label in self.history.vocabulary.shown]
+        numbers = [label.number for label in self.history.vocabulary.visible_labels]
         keep = np.isin(self.entries.label, numbers) & (self.entries.z != 0)
         return self.entries[keep]
 
@@ -62,7 +64,7 @@ def read_batches(store: Store, connection: Connection) -> list[Batch]:
     """Return all batches, in order."""
     batches = _select_batches(store, connection, store.sa.select(store.tables["batches"]))
     if [batch.number for batch in batches] != list(range(1, len(batches) + 1)):
-        raise DataError(f"{store.place.shown}: damaged, batches are missing. Restore a copy.")
+        raise DataError(f"{store.place.address}: damaged, batches are missing. Restore a copy.")
     return batches
 
 
@@ -169,13 +171,13 @@ def _decode(store: Store, rows: Sequence[Any]) -> StatementArrays:
     sizes = []
     for row in rows:
         if not all(isinstance(getattr(row, name), bytes | memoryview) for name in (*BLOBS, "digest")):
-            raise DataError(f"{store.place.shown}: damaged, batch {row.batch} holds no numbers. Restore a copy.")
+            raise DataError(f"{store.place.address}: damaged, batch {row.batch} holds no numbers. Restore a copy.")
         blobs = [bytes(getattr(row, name)) for name in BLOBS]
         count = len(blobs[2])
         whole = len(blobs[0]) == len(blobs[1]) == 4 * count and len(blobs[3]) in (0, 4 * count)
         if not whole or bytes(row.digest) != digest_of(row.batch, row.part, blobs):
             raise DataError(
-                f"{store.place.shown}: damaged, the checksum of batch {row.batch} does not match. Restore a copy."
+                f"{store.place.address}: damaged, the checksum of batch {row.batch} does not match. Restore a copy."
             )
         sizes.append(count)
     item, label, z = (
@@ -184,7 +186,7 @@ def _decode(store: Store, rows: Sequence[Any]) -> StatementArrays:
     low, high = (np.repeat([getattr(row, name) for row in rows], sizes) for name in ("first_item", "last_item"))
     if not (((z >= -1) & (z <= 1)).all() and (label >= -1).all() and ((item >= low) & (item <= high)).all()):
         raise DataError(
-            f"{store.place.shown}: damaged, statements of batches {rows[0].batch} to {rows[-1].batch} cannot be. "
+            f"{store.place.address}: damaged, statements of batches {rows[0].batch} to {rows[-1].batch} cannot be. "
             "Restore a copy."
         )
     missing = np.float32("nan")
@@ -216,14 +218,11 @@ def resolve_state(
     history: History,
     policy: str,
     models: bool,
-    source: tuple[str, str, str] | None = None,
+    source: Source | None = None,
+    weights: Floats | None = None,
 ) -> LedgerState:
     """Resolve a state, of all sources or of one. Memory is bounded by the block, besides the entries themselves."""
-    voices: dict[tuple[str, str, str], int] = {}
-    voice, rank = np.zeros(history.last + 1, np.int64), np.zeros(history.last + 1, np.int8)
-    for batch in history.batches:
-        voice[batch.number] = voices.setdefault(batch.source, len(voices))
-        rank[batch.number] = RANKS[batch.kind]
+    voices, voice, rank = number_voices(history)
     kinds = [kind for kind in RANKS if models or kind != "model"]
     labels = np.array(sorted(history.vocabulary.labels), np.int64)
     blocks, items = [], [np.empty(0, np.int64)]
@@ -237,9 +236,31 @@ def resolve_state(
         items.append(np.flatnonzero(mentioned) + low)
         read = read[np.isin(read.label, labels)]  # without label -1 and labels whose addition is undone
         statements = Statements(read.item, read.label, read.z, voice[read.batch], rank[read.batch])
-        blocks.append(add_implied(resolve_entries(statements, policy), history.vocabulary))
+        blocks.append(add_implied(resolve_entries(statements, policy, weights), history.vocabulary))
     numbers = np.concatenate(items)
     return LedgerState(history, numbers, _names(store, connection, numbers), concatenate_entries(blocks))
+
+
+def number_voices(history: History) -> tuple[dict[Source, int], Ints, npt.NDArray[np.int8]]:
+    """Return the number of each source, and for each batch the number of its source and its rank."""
+    voices: dict[Source, int] = {}
+    voice, rank = np.zeros(history.last + 1, np.int64), np.zeros(history.last + 1, np.int8)
+    for batch in history.batches:
+        voice[batch.number] = voices.setdefault(batch.source, len(voices))
+        rank[batch.number] = RANKS[batch.kind]
+    return voices, voice, rank
+
+
+def statement_blocks(
+    store: Store, connection: Connection, history: History, kinds: Sequence[str] = tuple(RANKS)
+) -> Iterator[Statements]:
+    """Yield the statements of these kinds that count, about labels that exist, in blocks of items."""
+    _, voice, rank = number_voices(history)
+    labels = np.array(sorted(history.vocabulary.labels), np.int64)
+    for low, high in _item_ranges(store, connection, history):
+        read = read_statements(store, connection, history.last, low, high)
+        read = read[counts(read, history, kinds) & np.isin(read.label, labels)]
+        yield Statements(read.item, read.label, read.z, voice[read.batch], rank[read.batch])
 
 
 def _item_ranges(store: Store, connection: Connection, history: History) -> list[tuple[int, int]]:
@@ -250,7 +271,7 @@ def _item_ranges(store: Store, connection: Connection, history: History) -> list
     ).one()
     mentioned, rows = connection.execute(sa.select(sa.func.max(parts.c.last_item), sa.func.count())).one()
     if (count and (first, last) != (0, count - 1)) or (mentioned is not None and mentioned >= count):
-        raise DataError(f"{store.place.shown}: damaged, items are missing or have other numbers. Restore a copy.")
+        raise DataError(f"{store.place.address}: damaged, items are missing or have other numbers. Restore a copy.")
     end = max(1, count)
     statements = min(sum(batch.count for batch in history.batches), rows * STATEMENTS_PER_ROW)
     passes = max(1, -(-statements // BLOCK_STATEMENTS))
@@ -268,7 +289,7 @@ def _names(store: Store, connection: Connection, numbers: Ints) -> tuple[str, ..
     known = item_names(store, connection)
     lost = [number for number in numbers.tolist() if number not in known]
     if lost or not set(map(type, known.values())) <= {str}:
-        raise DataError(f"{store.place.shown}: damaged, {len(lost) or 'some'} items have no name. Restore a copy.")
+        raise DataError(f"{store.place.address}: damaged, {len(lost) or 'some'} items have no name. Restore a copy.")
     return tuple(known[number] for number in numbers.tolist())
 
 
@@ -280,7 +301,7 @@ def item_number(store: Store, connection: Connection, item: str) -> int:
     number = connection.execute(store.sa.select(table.c.number).where(table.c.name == item)).scalar()
     if number is None:
         names = connection.execute(store.sa.select(table.c.name).limit(1000)).scalars().all()
-        raise SettingError(f"{store.place.shown}: there is no statement about {item!r}.{did_you_mean(item, names)}")
+        raise SettingError(f"{store.place.address}: there is no statement about {item!r}.{did_you_mean(item, names)}")
     return int(number)
 
 

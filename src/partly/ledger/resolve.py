@@ -1,4 +1,4 @@
-"""Resolve statements into entries: whose statement counts, and what it implies. Pure functions of arrays.
+"""Resolve statements into entries: which statement counts, and what it implies. Pure functions of arrays.
 
 A voice is one source: a person, an import, a rule, or the run of a model. Only the latest statement of each voice about
 an entry counts. People rank above imports and rules, which rank above models; the highest rank with a statement decides
@@ -6,6 +6,8 @@ an entry, by a policy:
 
 - latest: the last statement of that rank.
 - majority: among people, the majority; a tie is unknown. Among other ranks, the last statement.
+- weighted: within each rank, a vote with the weights that `source_quality` estimates for each voice; a tie is unknown.
+  If too few entries have several voices, the majority. A model of weight zero does not vote.
 - "Cannot tell" is no vote. Without a yes or no of the rank, the entry is unknown, and no lower rank fills it.
 
 Implied entries: labels below a no are no, and labels above a yes are yes. Of merged labels, a yes of one is a yes, and
@@ -26,9 +28,10 @@ from partly.ledger.vocabulary import Vocabulary
 Ints = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int8]
 Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 RANKS = {"person": 3, "import": 2, "rule": 2, "model": 1}
-POLICIES = ("latest", "majority")
-PERSON = RANKS["person"]
+POLICIES = ("latest", "majority", "weighted")
+PERSON, MODEL = RANKS["person"], RANKS["model"]
 BLOCK_ENTRIES = 1 << 22  # entries that are dense in memory at a time
 
 
@@ -41,6 +44,9 @@ class Statements:
     z: Small
     voice: Ints
     rank: Small
+
+    def __getitem__(self, index: Flags | Ints | slice) -> Statements:
+        return Statements(*(part[index] for part in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -65,8 +71,14 @@ def concatenate_entries(parts: Sequence[Entries]) -> Entries:
     return Entries(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
 
 
-def resolve_entries(statements: Statements, policy: str) -> Entries:
-    """Resolve each entry by itself. Entries with a single statement, which are most, are only sorted."""
+def resolve_entries(statements: Statements, policy: str, weights: Floats | None = None) -> Entries:
+    """Resolve each entry by itself. Entries with a single statement, which are most, are only sorted.
+
+    weights: of the policy "weighted", [voices, labels, 2], for a yes and a no; None is the majority.
+    """
+    votes = None if weights is None else _weigh(statements, weights)
+    if policy == "weighted" and votes is None:
+        policy = "majority"
     width = int(statements.label.max()) + 1 if len(statements.label) else 1
     key = statements.item * width + statements.label
     order = np.argsort(key, kind="stable")  # statements about one entry stay in the order of time
@@ -74,28 +86,46 @@ def resolve_entries(statements: Statements, policy: str) -> Entries:
     first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.empty(0, np.int64)
     counts = np.diff(np.r_[first, len(key)])
     z, rank = statements.z[order[first]], statements.rank[order[first]]
+    if votes is not None:
+        z[(rank == MODEL) & (votes[order[first]] == 0)] = 0
     conflicting = np.zeros(len(first), bool)
     several = np.flatnonzero(counts > 1)
     if len(several):
         selected = order[np.repeat(counts > 1, counts)]
         entry = np.repeat(np.arange(len(several)), counts[several])
-        voice, votes, ranks = statements.voice[selected], statements.z[selected], statements.rank[selected]
-        z[several], rank[several], conflicting[several] = _decide(entry, voice, votes, ranks, policy)
+        part = statements[selected]
+        chosen = None if votes is None else votes[selected]
+        z[several], rank[several], conflicting[several] = _decide(entry, part, policy, chosen)
     return Entries(key[first] // width, key[first] % width, z, rank, conflicting)
 
 
-def _decide(entry: Ints, voice: Ints, z: Small, rank: Small, policy: str) -> tuple[Small, Small, Flags]:
-    """Return z, rank and conflicts of the entries 0, 1, ..., whose statements are in the order of time."""
-    latest = _latest_of_voices(entry, voice)
-    entry, z, rank = entry[latest], z[latest], rank[latest]
+def _weigh(statements: Statements, weights: Floats) -> Floats:
+    """Return the vote of each statement, [K]: positive for yes, 0 for "cannot tell"."""
+    votes = weights[statements.voice, statements.label, np.where(statements.z == 1, 0, 1)]
+    weighted: Floats = np.where(statements.z == 0, 0.0, votes)
+    return weighted
+
+
+def _decide(entry: Ints, statements: Statements, policy: str, votes: Floats | None) -> tuple[Small, Small, Flags]:
+    """Return z, rank and conflicts of the entries 0, 1, ..., whose statements are in the order of time.
+
+    votes: with weights, of the policy "weighted".
+    """
+    latest = _latest_of_voices(entry, statements.voice)
+    entry, z, rank = entry[latest], statements.z[latest], statements.rank[latest]
     start = np.flatnonzero(np.r_[True, entry[1:] != entry[:-1]])
     conflicting = (np.maximum.reduceat(z, start) == 1) & (np.minimum.reduceat(z, start) == -1)
     top = np.maximum.reduceat(rank, start)
-    votes = np.where(rank == top[entry], z, 0)
-    last = np.maximum.reduceat(np.where(votes != 0, np.arange(len(votes)), -1), start)
-    decided = np.where(last >= 0, votes[last], 0)
+    on_top = np.where(rank == top[entry], z, 0)
+    last = np.maximum.reduceat(np.where(on_top != 0, np.arange(len(on_top)), -1), start)
+    decided = np.where(last >= 0, on_top[last], 0)
+    if votes is not None:
+        totals = np.add.reduceat(np.where(on_top != 0, votes[latest], 0.0), start)
+        single = np.add.reduceat((on_top != 0).astype(np.int64), start) == 1
+        keeps = single & (top != MODEL)  # the only statement of a person or an import stands
+        return np.where(keeps, decided, np.sign(totals)).astype(np.int8), top, conflicting
     if policy == "majority":
-        sums = np.add.reduceat(votes.astype(np.int64), start)
+        sums = np.add.reduceat(on_top.astype(np.int64), start)
         decided = np.where(top == PERSON, np.sign(sums), decided)
     return decided.astype(np.int8), top, conflicting
 

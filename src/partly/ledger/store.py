@@ -150,7 +150,7 @@ class Store:
             yield
         except (self.sa.exc.SQLAlchemyError, sqlite3.Error, OSError, UnicodeError) as error:
             message = " ".join(str(getattr(error, "orig", None) or error).split())
-            raise DataError(f"{self.place.shown}: {_describe_error(message)}") from None  # hides quoted parameters
+            raise DataError(f"{self.place.address}: {_describe_error(message)}") from None  # hides quoted parameters
 
     # ---------------------------------------------------------------- creating and checking
 
@@ -159,7 +159,7 @@ class Store:
         """Create the tables, together with everything that is written within this context, or nothing."""
         with self.writing() as connection:
             if self.sa.inspect(connection).get_table_names():
-                raise DataError(f"{self.place.shown}: it is not empty. Choose another place.")
+                raise DataError(f"{self.place.address}: it is not empty. Choose another place.")
             self.schema.metadata.create_all(connection)
             connection.execute(self.tables["about"].insert().values(name="kind", value="partly ledger"))
             stamp(self, connection, self.schema)
@@ -183,19 +183,19 @@ class Store:
             active += [f"the view {name!r}" for name in self.sa.inspect(connection).get_view_names()]
         if active:
             raise DataError(
-                f"{self.place.shown}: {', '.join(active[:5])} would run code on writes, and partly makes no "
+                f"{self.place.address}: {', '.join(active[:5])} would run code on writes, and partly makes no "
                 "triggers and no views. Nothing was changed. Ask its owner for an export: "
                 "partly ledger export --statements."
             )
 
     def _check(self) -> None:
         """Refuse a database without a ledger, or with one of a newer version."""
-        refusal = f"{self.place.shown}: is a database without a ledger"
+        refusal = f"{self.place.address}: is a database without a ledger"
         with self.reading() as connection:
             self._refuse_active_schema(connection)
             existing = set(self.sa.inspect(connection).get_table_names())
             if not existing:
-                raise LedgerNotFound(f"{self.place.shown}: is empty. Create a ledger: partly ledger init.")
+                raise LedgerNotFound(f"{self.place.address}: is empty. Create a ledger: partly ledger init.")
             if self.place.file is not None:
                 mark = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
                 if mark != int.from_bytes(MARK):
@@ -207,12 +207,12 @@ class Store:
         if values.get("kind") != "partly ledger":
             raise DataError(f"{refusal} (its table 'about' has no entry for it). Create one: partly ledger init.")
         if "format" not in values:
-            raise DataError(f"{self.place.shown}: damaged, its table 'about' names no format. Restore a copy.")
+            raise DataError(f"{self.place.address}: damaged, its table 'about' names no format. Restore a copy.")
         migrate(self, self.schema)
         with self.reading() as connection:
             lost = sorted(set(self.tables) - set(self.sa.inspect(connection).get_table_names()))
         if lost:
-            raise DataError(f"{self.place.shown}: damaged, tables are missing: {', '.join(lost)}. Restore a copy.")
+            raise DataError(f"{self.place.address}: damaged, tables are missing: {', '.join(lost)}. Restore a copy.")
 
 
 class BoundStore(Store):
@@ -294,7 +294,7 @@ def _server_engine(sa: Any, place: Place) -> Engine:
     except ImportError as error:
         raise DataError(MISSING_LIBRARY) from error
     except (sa.exc.ArgumentError, ValueError):
-        raise DataError(f"{place.shown}: is not the URL of a server: postgresql://user@host/database.") from None
+        raise DataError(f"{place.address}: is not the URL of a server: postgresql://user@host/database.") from None
 
     @sa.event.listens_for(engine, "begin")  # type: ignore[untyped-decorator]
     def begin(connection: Connection) -> None:

@@ -70,13 +70,13 @@ class Vocabulary:
     version: int = 0
 
     @property
-    def shown(self) -> tuple[Label, ...]:
+    def visible_labels(self) -> tuple[Label, ...]:
         """Labels that are not hidden, in order."""
         return tuple(label for label in self.labels.values() if not label.hidden)
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(label.name for label in self.shown)
+        return tuple(label.name for label in self.visible_labels)
 
     def hierarchy(self) -> Hierarchy | None:
         """Return the hierarchy of shown labels, each below its nearest shown ancestor; None if there is none."""
@@ -87,14 +87,14 @@ class Vocabulary:
             if ancestor is not None and self.labels[ancestor].hidden:
                 ancestor = nearest[ancestor]
             nearest[label.number] = ancestor
-        for label in self.shown:
+        for label in self.visible_labels:
             if (ancestor := nearest[label.number]) is not None:
                 parents[label.name] = self.labels[ancestor].name
         return Hierarchy(parents) if parents else None
 
     def numbers(self, names: Iterable[str]) -> list[int]:
         """Return the numbers of labels; list all unknown names in one message."""
-        number_of = {label.name: label.number for label in self.shown}
+        number_of = {label.name: label.number for label in self.visible_labels}
         names = list(names)
         missing = list(dict.fromkeys(name for name in names if name not in number_of))
         if missing:
@@ -119,8 +119,12 @@ class Vocabulary:
         position = {name: j for j, name in enumerate(names)}
 
         def own_sources(label: Label) -> tuple[int, ...]:
-            own = [position[name] for name in reversed(label.called) if name in position]
-            return (own[0],) if own else tuple(j for part in label.parts for j in own_sources(self.labels[part]))
+            positions = [position[name] for name in reversed(label.called) if name in position]
+            return (
+                (positions[0],)
+                if positions
+                else tuple(j for part in label.parts for j in own_sources(self.labels[part]))
+            )
 
         def nearest_sources(label: Label | None) -> tuple[int, ...]:
             while label is not None:
@@ -129,7 +133,7 @@ class Vocabulary:
                 label = None if label.parent is None else self.labels[label.parent]
             return ()
 
-        return [nearest_sources(label) for label in self.shown]
+        return [nearest_sources(label) for label in self.visible_labels]
 
     # ---------------------------------------------------------------- changes
 
@@ -144,13 +148,13 @@ class Vocabulary:
         self, names: Sequence[str], free: int, hierarchy: Hierarchy | None, parent: str | None
     ) -> list[Change]:
         """Return changes that add labels, numbered from `free`, with parents before their children."""
-        parents = {} if hierarchy is None else dict(hierarchy.parents)
+        parents = {} if hierarchy is None else hierarchy.single_parents("A ledger")
         if hierarchy is not None:
             names = [name for name in dict.fromkeys([*names, *hierarchy.names]) if name not in self.names]
         if parent is not None:
             parents |= dict.fromkeys(names, parent)
         refuse_taken_names(self, names)
-        changes, number_of = [], {label.name: label.number for label in self.shown}
+        changes, number_of = [], {label.name: label.number for label in self.visible_labels}
         pending = list(names)
         while pending:
             name = next((name for name in pending if parents.get(name) not in pending), pending[0])

@@ -198,7 +198,7 @@ def item_numbers(store: Store, connection: Connection, names: Sequence[str]) -> 
         last = connection.execute(store.sa.select(store.sa.func.max(table.c.number))).scalar()
         free = 0 if last is None else last + 1
         if free + len(new) > MAX_NUMBER:
-            raise LabelError(f"{store.place.shown}: a ledger holds at most {MAX_NUMBER} items.")
+            raise LabelError(f"{store.place.address}: a ledger holds at most {MAX_NUMBER} items.")
         connection.execute(table.insert(), [{"number": free + i, "name": name} for i, name in enumerate(new)])
     added = {name: free + i for i, name in enumerate(new)}
     return [known[name] if name in known else added[name] for name in names]

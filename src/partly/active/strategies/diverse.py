@@ -29,11 +29,11 @@ from partly.pool import Pool
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
 EXCLUDED = -np.inf
-NEAR = 0.1  # share of the median squared distance
+NEIGHBOR_DISTANCE = 0.1  # share of the median squared distance
 
 
 def scores(
-    method: Method, pool: Pool, clock: Clock, *, among: int = 400, near: float = NEAR
+    method: Method, pool: Pool, clock: Clock, *, among: int = 400, near: float = NEIGHBOR_DISTANCE
 ) -> Iterator[dict[str, Floats]]:
     """Yield the discounted entropy of selected entries; entropy minus 1, which is negative, for all others."""
     within(1, float("inf"), among=among)
@@ -57,7 +57,7 @@ def select_diverse(
     vectors: Floats,
     count: int,
     excluded_by: Callable[[int], Sequence[int]] = lambda _: (),
-    near: float = NEAR,
+    near: float = NEIGHBOR_DISTANCE,
 ) -> tuple[Positions, Floats]:
     """Select up to `count` candidates greedily; discount those close to a selected one with the same label.
 

@@ -74,8 +74,8 @@ def _parameters_after_step(method: Method, pool: Pool, reference: Batch, rate: f
         slope = pseudo_label_gradient(method, batch.x, targets, reference.x, reference.z, rate)
         pseudo = torch.where(batch.z == 0, (slope <= 0).float(), targets)
         loss = cross_entropy(method(batch.x, batch.z), pseudo).sum() / (len(pool) * pseudo.shape[1])
-        parts = torch.autograd.grad(loss, list(weights.values()), materialize_grads=True)
-        gradients = [total + part for total, part in zip(gradients, parts, strict=True)]
+        batch_gradients = torch.autograd.grad(loss, list(weights.values()), materialize_grads=True)
+        gradients = [total + part for total, part in zip(gradients, batch_gradients, strict=True)]
     pairs = zip(weights.items(), gradients, strict=True)
     return {name: weight.detach() - rate * gradient for (name, weight), gradient in pairs}
 
