@@ -116,6 +116,11 @@ def test_only_yes_is_certified_by_answers_alone() -> None:
     assert (second.labels.rows(slice(None))[rows, columns] == Z[rows, columns]).all()
     assert second.filled > 0
     assert sum(side.asked for side in second.sides) <= 120
+    estimates = second.certification.estimates
+    left = second.known.rows(slice(None)) == 0
+    assert estimates.hidden_yes.low <= (left & (Z == 1)).sum() <= estimates.hidden_yes.high
+    assert estimates.words in second.words
+    assert first.certification.estimates is None  # the pilot is open
     forced = partly.complete(model, X, observed, 0.8, budget=120, force=True)
     assert forced.filled > 0
     assert not forced.certified
@@ -127,7 +132,7 @@ def test_missing_at_random_is_never_assumed_silently() -> None:
     asked = partly.complete(MODEL, X, OBSERVED, 0.9, budget=100)
     assert asked.filled == 0
     assert len(asked.questions[0])
-    assert "none can show that they are" in asked.words[0]
+    assert "no test can show that entries are missing at random" in asked.words[0]
     assumed = partly.complete(MODEL, X, OBSERVED, 0.9, missing="at-random")
     assert "rest on the assumption that entries are missing at random" in assumed.words[0]
 
@@ -136,6 +141,19 @@ def test_no_no_is_filled_in_where_none_is_wanted() -> None:
     done = partly.complete(MODEL, X, OBSERVED, 0.9, max_missed=None, missing="at-random")
     assert (done.entries()[2] == 1).all()
     assert done.terms.yes_risk == pytest.approx(0.05)
+    assert "no: nothing is filled in, as requested." in done.words
+
+
+def test_answers_certify_yes_alone_where_no_no_is_wanted() -> None:
+    answers = Labels.from_ternary(np.zeros(Z.shape), names=NAMES)
+    for _ in range(20):
+        done = partly.complete(MODEL, X, OBSERVED, 0.9, max_missed=None, answers=answers, budget=300)
+        rows, columns = done.questions
+        if not len(rows):
+            break
+        answers = answers.with_entries(rows, columns, Z[rows, columns])
+    assert done.certified
+    assert (done.entries()[2] == 1).all()
     assert "no: nothing is filled in, as requested." in done.words
 
 

@@ -1,10 +1,11 @@
 """Thresholds from questions, for entries that are not missing at random.
 
-People answer questions about random entries of what would be filled in, no more than needed. Yes and no each have
-nested zones, from strict to lax. One random order of entries, drawn in advance, serves all zones, so that an answer
-counts in every zone that contains the entry. A zone passes when the answers, tested sequentially, rule out more wrong
-entries than allowed. Then the next zone is tried, as long as questions are left. Everything follows from seed,
-probabilities and answers, so nothing is stored between two calls.
+People answer questions about random entries of what would be filled in, no more than needed. A pilot recalibrates the
+probabilities first, unless known entries may do so. They choose the first zone of yes: the one with the most entries to
+fill in, times the probability that it passes. From there on zones become laxer. One random order of entries, drawn in
+advance, serves all zones, so that an answer counts in every zone that contains the entry. A zone passes when the
+answers, tested sequentially, rule out more wrong entries than allowed. Then the next zone is tried, as long as
+questions are left. Everything follows from seed, probabilities and answers, so nothing is stored between two calls.
 
 Zones of yes are allowed the share of wrong entries that the precision leaves. Zones of no are allowed a share of the
 hidden yes, of which there are at least as many as are certified to be right among those filled in as yes.
@@ -20,16 +21,19 @@ import numpy as np
 import numpy.typing as npt
 
 from partly.clock import seed_for
-from partly.completion.bounds import SequentialTest
+from partly.completion.bounds import SequentialTest, Stakes, pass_probability
 from partly.completion.certificate import ZoneDecision
-from partly.completion.entry_scores import EntryScores, Floats
+from partly.completion.entry_scores import Bools, EntryScores, Floats
+from partly.completion.pilot import Pilot
 
 Positions = npt.NDArray[np.int64]
 Ternary = npt.NDArray[np.int8]
 
-# Sizes of the zones, as shares of the expected number of yes, or of no.
-ZONE_SHARES = {1: (0.05, 0.1, 0.2, 0.4, 0.7, 1.0), -1: (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.9, 1.0)}
-MIN_ENTRIES_PER_QUESTION = 4  # of a zone, if all answers are right; smaller zones are not tried
+SMALLEST_ZONE, GROWTH = 25, 1.15  # of the zones of yes, in entries
+NO_SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.9, 1.0)  # sizes of the zones of no, as shares of the expected number
+MIN_ENTRIES_PER_QUESTION = 4  # of a zone of no, if all answers are right; smaller zones are not tried
+MAX_ASKED_SHARE = 0.7  # of a zone of yes, since nothing would be left to fill in
+PESSIMISM = 1.2  # factor on the predicted errors of a zone of yes, and half an error more
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,68 +47,103 @@ class Audit:
 
 @dataclass(frozen=True)
 class Rules:
-    """Precision of yes, share of hidden yes that may become no (None: fill in no no), risks, and questions for both."""
+    """Precision of yes, share of hidden yes that may become no (None: fill in no no), risks, questions for both.
+
+    pilot: number of questions of the pilot; 0 where known entries calibrate the probabilities.
+    """
 
     precision: float
     max_missed: float | None
     yes_risk: float
     no_risk: float
     budget: int
+    pilot: int = 0
 
-    def allowed_among_yes(self, filled: int) -> int:
-        """Largest number of wrong entries among so many that are filled in as yes."""
+    def max_errors_among_yes(self, filled: int) -> int:
+        """Return the largest allowed number of errors among `filled` entries that become yes."""
         return math.floor((1 - self.precision) * filled)
 
-    def allowed_among_no(self, yes: ZoneDecision) -> int:
-        """Largest number of yes that may be filled in as no, given what is certified as yes."""
+    def max_errors_among_no(self, yes: ZoneDecision) -> int:
+        """Return the largest allowed number of hidden yes that become no, given the certified yes."""
         hidden = math.ceil(self.precision * yes.filled) if yes.certified else 0
         return math.floor((self.max_missed or 0.0) * hidden)
 
 
-def start_searches(entries: EntryScores, seed: int, first: float | None = None) -> tuple[ZoneSearch, ZoneSearch]:
-    """Return the searches for yes and for no. No entry is in a zone of both. first: threshold to start yes with."""
-    yes = ZoneSearch(entries, 1, seed, first=first)
-    return yes, ZoneSearch(entries, -1, seed, above=1 - yes.thresholds.min(initial=1.0))
-
-
-def advance_audit(searches: tuple[ZoneSearch, ZoneSearch], answers: Ternary, rules: Rules) -> Audit:
-    """Advance both sides by the answers z [N, L].
+def advance_audit(entries: EntryScores, answers: Ternary, rules: Rules, seed: int) -> Audit:
+    """Return what the answers z [N, L] certify, and the next questions.
 
     Yes may ask half of the remaining questions and no the rest; yes may ask all of them where no is finished.
     """
-    left = max(rules.budget - sum(search.count_answers(answers) for search in searches), 0)
+    pilot = Pilot.draw(entries, seed, rules.pilot)
+    unanswered = pilot.find_unanswered(answers)
+    if len(unanswered):
+        undecided = ZoneDecision(1, None, asked=len(pilot.rows) - len(unanswered)), ZoneDecision(-1, None)
+        return Audit(undecided, pilot.rows[unanswered], pilot.columns[unanswered])
+    yes_search, no_search = start_searches(entries, seed, rules, pilot, answers)
+    asked_for = (yes_search.count_answers(answers), no_search.count_answers(answers))
+    left = max(rules.budget - len(pilot.rows) - sum(asked_for), 0)
 
     def advance_yes(max_questions: int) -> tuple[ZoneDecision, Positions]:
-        return searches[0].advance(answers, rules.allowed_among_yes, rules.yes_risk, rules.budget, max_questions)
+        return yes_search.advance(answers, rules.max_errors_among_yes, rules.yes_risk, left, max_questions)
 
     yes = advance_yes(left // 2)
-    allowed = rules.allowed_among_no(yes[0])
-    no = searches[1].advance(answers, lambda _: allowed, rules.no_risk, rules.budget, left - len(yes[1]))
+    allowed = rules.max_errors_among_no(yes[0])
+    no = no_search.advance(answers, lambda _: allowed, rules.no_risk, left, left - len(yes[1]))
     if not len(no[1]):
         yes = advance_yes(left)
     rows, columns = (
-        np.concatenate([getattr(search, name)[next_] for search, (_, next_) in zip(searches, (yes, no), strict=True)])
+        np.concatenate([getattr(yes_search, name)[yes[1]], getattr(no_search, name)[no[1]]])
         for name in ("rows", "columns")
     )
-    return Audit((yes[0], no[0]), rows, columns)
+    return Audit((replace(yes[0], asked=yes[0].asked + len(pilot.rows)), no[0]), rows, columns)
+
+
+def start_searches(
+    entries: EntryScores, seed: int, rules: Rules, pilot: Pilot, answers: Ternary
+) -> tuple[ZoneSearch, ZoneSearch]:
+    """Return the searches for yes and for no. No entry is in a zone of both, or in one and the pilot."""
+    pool = entries.candidates & entries.fillable & ~pilot.mask(entries.chance.shape)
+    chance = pilot.recalibrate(entries.chance, answers) if rules.pilot else entries.chance
+    yes = ZoneSearch(entries, 1, seed, pool)
+    yes.plan(chance[yes.rows, yes.columns], rules, rules.budget - len(pilot.rows))
+    no = ZoneSearch(entries, -1, seed, pool)
+    if rules.max_missed is None:
+        return yes, no
+    thresholds = _zone_thresholds(no.chance, [math.floor(share * no.chance.sum()) for share in NO_SHARES])
+    no.thresholds = thresholds[thresholds > 1 - yes.thresholds.min(initial=1.0)]
+    return yes, no
 
 
 class ZoneSearch:
-    """Zones of one side, from strict to lax, and all candidate entries in the order of asking."""
+    """Zones of one side, from strict to lax, and all entries of a pool in the order of asking."""
 
-    def __init__(
-        self, entries: EntryScores, value: int, seed: int, above: float = -math.inf, first: float | None = None
-    ) -> None:
+    def __init__(self, entries: EntryScores, value: int, seed: int, pool: Bools) -> None:
         self.value = value
-        chance = entries.for_value(value)[0]
-        rows, columns = np.nonzero(entries.candidates & entries.fillable)
+        rows, columns = np.nonzero(pool)
         order = np.random.default_rng(seed_for(seed, "audit", value)).permutation(len(rows))
         self.rows, self.columns = rows[order], columns[order]
-        self.chance: Floats = chance[self.rows, self.columns]
-        thresholds = _zone_thresholds(self.chance, ZONE_SHARES[value])
-        if first is not None:
-            thresholds = np.concatenate([[first], thresholds[thresholds < first]])
-        self.thresholds = thresholds[thresholds > above]
+        self.chance: Floats = entries.for_value(value)[0][self.rows, self.columns]
+        self.thresholds: Floats = np.empty(0)
+        self.stakes: dict[float, Stakes] = {}
+
+    def plan(self, predicted: Floats, rules: Rules, questions: int) -> None:
+        """Choose the zones and their stakes by the predicted probabilities of the entries."""
+        allowed = 1 - rules.precision
+        errors = np.cumsum(1 - predicted[np.argsort(-self.chance, kind="stable")])
+        largest = min(math.ceil(predicted.sum()), len(errors))
+        steps = math.ceil(math.log(max(largest / SMALLEST_ZONE, 1), GROWTH)) + 1
+        sizes = np.unique((SMALLEST_ZONE * GROWTH ** np.arange(steps)).astype(int))
+        thresholds: list[float] = []
+        gains: list[float] = []
+        for size in sizes[sizes <= largest].tolist():
+            draws = int(min(questions, MAX_ASKED_SHARE * size))
+            share = PESSIMISM * errors[size - 1] / size + 0.5 / max(draws, 1)
+            stakes = Stakes(float(share), allowed)
+            gains.append(pass_probability(stakes, draws, rules.yes_risk) * (size - draws / 2))
+            thresholds.append(float(np.partition(self.chance, -size)[-size]))
+            self.stakes[thresholds[-1]] = stakes
+        first = int(np.argmax(gains)) if gains and max(gains) >= 1 else len(gains)
+        self.thresholds = np.unique(thresholds[first:])[::-1]
 
     def count_answers(self, answers: Ternary) -> int:
         """Count the answers in the laxest zone, which are those that this side has asked for."""
@@ -112,60 +151,81 @@ class ZoneSearch:
         return int((answers[self.rows[zone], self.columns[zone]] != 0).sum())
 
     def advance(
-        self, answers: Ternary, allowed: Callable[[int], int], risk: float, budget: int, max_questions: int
+        self, answers: Ternary, allowed: Callable[[int], int], risk: float, left: int, max_questions: int
     ) -> tuple[ZoneDecision, Positions]:
         """Return the laxest zone that passes, and the positions to ask about next.
 
-        allowed: number of wrong entries that are allowed among so many filled ones.
+        allowed: number of wrong entries that are allowed among so many filled ones; left: number of questions of both
+        sides that may still be asked.
         """
-        given = answers[self.rows, self.columns]
+        side_answers = answers[self.rows, self.columns]
         decision = ZoneDecision(self.value, None, asked=self.count_answers(answers))
         for threshold in self.thresholds:
             zone = np.flatnonzero(self.chance >= threshold)
-            untested = SequentialTest.of(np.empty(0, bool), len(zone), allowed(len(zone)) + 1)
-            if untested.needed(risk, len(zone) // MIN_ENTRIES_PER_QUESTION) is None:
+            if self._is_too_small(zone, allowed(len(zone)) + 1, risk):
                 continue
-            unasked = zone[given[zone] == 0]
-            wrong = int(((given[zone] != 0) & (given[zone] != self.value)).sum())
-            test = self._test_answers(given[zone], allowed(len(unasked)) + 1 + wrong)
-            if test.log >= -math.log(risk):
-                counts = len(unasked), test.drawn, test.errors, test.errors / test.drawn * len(unasked)
+            answered = side_answers[zone]
+            unasked = int((answered == 0).sum())
+            # To continue with a laxer zone, the decision must hold whatever else is asked.
+            for filled_at_least in (None, max(unasked - left, 0)):
+                claim = _Claim(len(zone), self.value, allowed, filled_at_least, self.stakes.get(float(threshold)))
+                test = claim.test(answered)
+                if test.log < -math.log(risk):
+                    return decision, zone[claim.next_questions(answered, risk, max_questions)]
+                counts = unasked, test.drawn, test.errors, test.errors / max(test.drawn, 1) * unasked
                 decision = ZoneDecision(self.value, float(threshold), *counts, asked=decision.asked)
-                # To continue with a laxer zone, the decision must hold whatever else is asked.
-                test = self._test_answers(given[zone], allowed(max(len(zone) - budget, 0)) + 1)
-                if test.log >= -math.log(risk):
-                    continue
-            return decision, self._next_questions(test, zone, unasked, allowed, risk, max_questions)
         return decision, np.empty(0, np.int64)
 
-    def _next_questions(
-        self,
-        test: SequentialTest,
-        zone: Positions,
-        unasked: Positions,
-        allowed: Callable[[int], int],
-        risk: float,
-        max_questions: int,
-    ) -> Positions:
-        """Return the entries whose answers would suffice if all were right; none where these are too many."""
-        answered = len(zone) - len(unasked) - test.drawn  # answers further on will count without a question
-        draws = test.needed(risk, max_questions + answered)
-        if draws is not None:  # asked entries are not filled in, so fewer may be wrong
-            fewer = allowed(len(unasked) + 1) - allowed(max(len(unasked) - draws - 1, 0))
-            fewer += allowed(len(unasked)) > allowed(0)  # rounding
-            draws = replace(test, wrong=max(test.wrong - fewer, 1)).needed(risk, max_questions + answered)
-        questions = np.intersect1d(zone[test.drawn : test.drawn + (draws or 0)], unasked)
-        return questions[: 0 if len(questions) > max_questions else None]
-
-    def _test_answers(self, given: Ternary, wrong: int) -> SequentialTest:
-        """Test the answers of a zone, in order, up to the first missing one."""
-        missing = np.flatnonzero(given == 0)
-        leading = given[: missing[0] if len(missing) else None]
-        return SequentialTest.of(leading != self.value, len(given), wrong)
+    def _is_too_small(self, zone: Positions, wrong: int, risk: float) -> bool:
+        """Return whether a zone of no would take too many questions even if all answers were right."""
+        if self.value == 1:
+            return False
+        untested = SequentialTest.of(np.empty(0, bool), len(zone), wrong)
+        return untested.count_needed_draws(risk, len(zone) // MIN_ENTRIES_PER_QUESTION) is None
 
 
-def _zone_thresholds(chance: Floats, shares: tuple[float, ...]) -> Floats:
-    """Thresholds of zones with these shares of the expected number of this side, from strict to lax."""
+@dataclass(frozen=True, eq=False)
+class _Claim:
+    """The claim that more entries of a zone are wrong than allowed among the filled ones, to be tested by answers.
+
+    filled_at_least: number of entries that are filled in whatever the further questions; None: those without an answer.
+    """
+
+    zone: int
+    value: int
+    allowed: Callable[[int], int]
+    filled_at_least: int | None
+    stakes: Stakes | None
+
+    def test(self, answered: Ternary) -> SequentialTest:
+        """Test the answers of the zone, in order, up to the first missing one."""
+        missing = np.flatnonzero(answered == 0)
+        leading = answered[: missing[0] if len(missing) else None]
+        wrong = int(((answered != 0) & (answered != self.value)).sum())
+        filled = len(missing) if self.filled_at_least is None else self.filled_at_least
+        return SequentialTest.of(leading != self.value, self.zone, self.allowed(filled) + 1 + wrong, self.stakes)
+
+    def next_questions(self, answered: Ternary, risk: float, max_questions: int) -> Positions:
+        """Return the places whose answers would suffice if all were right; none where these are too many."""
+        missing = np.flatnonzero(answered == 0)[:max_questions]
+        if_right = answered.copy()
+        if_right[missing] = self.value
+        if self.test(if_right).log < -math.log(risk):
+            return missing[:0]
+        test = self.test(answered)
+        ahead = int((answered != 0).sum()) - test.drawn  # answers that will count without a question
+        fewest = (
+            test.count_needed_draws(risk, len(missing) + ahead) or 0
+        )  # asking leaves fewer to fill in, so more may be needed
+        for count in range(max(fewest - ahead, 1), len(missing)):
+            if_right[missing] = self.value
+            if_right[missing[count:]] = 0
+            if self.test(if_right).log >= -math.log(risk):
+                return missing[:count]
+        return missing
+
+
+def _zone_thresholds(chance: Floats, sizes: list[int]) -> Floats:
+    """Thresholds of zones of these sizes, from strict to lax."""
     descending = np.sort(chance)[::-1]
-    sizes = [math.floor(share * chance.sum()) for share in shares]
     return np.unique([descending[size - 1] for size in sizes if size > 0])[::-1]

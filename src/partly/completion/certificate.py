@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.special import expit
 from scipy.stats import poisson
 
-from partly.completion.bounds import fewest_yes, leading, log_evidence, missed_p, wrong_p
+from partly.completion.bounds import fewest_yes, leading, log_evidence, p_value_missed, wrong_p
 from partly.completion.entry_scores import Bools, EntryScores, Floats
 
 Counts = npt.NDArray[np.int64]
@@ -246,7 +246,7 @@ class MissedEntryTest:
         """Return whether the known yes rule out that the zone contains too many of the hidden ones."""
         in_zone = len(self.implied) - int(np.searchsorted(self.implied, self.thresholds[t]))
         implied = len(self.implied), in_zone
-        return missed_p(int(self.missed[t]), self.known_yes, self.max_missed, self.hidden, implied) <= self.risk
+        return p_value_missed(int(self.missed[t]), self.known_yes, self.max_missed, self.hidden, implied) <= self.risk
 
 
 class MissedItemTest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from partly.binary_relevance.inputs import count_rows
 from partly.completion import audit, certificate
 from partly.completion.certificate import ZoneDecision
 from partly.completion.entry_scores import EntryScores, build_entry_scores, check_model, compute_out_of_fold
+from partly.completion.estimates import estimate
+from partly.completion.pilot import PILOT_SHARE, Pilot
 from partly.completion.result import Certification, Completion, Terms, compute_filling
 from partly.doctor.context import CheckContext
 from partly.doctor.model_checks import missing_by_features
@@ -110,8 +113,7 @@ def complete(
     if not why:
         return _fill_in(entries, known, tree, fitted, terms, certify_by_known(entries, terms), force)
     answered = known if answers is None else _add_answers(known, answers, tree)
-    first = certificate.certify_yes(entries, terms.precision, terms.yes_risk)[0].threshold if hint else None
-    certification = certify_by_answers(entries, answered, terms, why, seed, first)
+    certification = certify_by_answers(entries, answered, terms, why, seed, calibrated=hint)
     return _fill_in(entries, answered, tree, fitted, terms, certification, force)
 
 
@@ -124,7 +126,7 @@ def _reason_for_answers(missing: str, observed: Labels, X: Any, seed: int) -> tu
     reason = reason_not_mar(observed, X, seed)
     if reason:
         return f"entries are not missing at random: {reason}", False
-    return "no test shows that entries are not missing at random, and none can show that they are", True
+    return "no test can show that entries are missing at random", True
 
 
 def reason_not_mar(observed: Labels, X: Any, seed: int) -> str:
@@ -155,16 +157,22 @@ def certify_by_known(entries: EntryScores, terms: Terms) -> Certification:
 
 
 def certify_by_answers(
-    entries: EntryScores, answered: Labels, terms: Terms, why: str, seed: int, first: float | None = None
+    entries: EntryScores, answered: Labels, terms: Terms, why: str, seed: int, calibrated: bool = False
 ) -> Certification:
-    """Certify by the answers so far. answered: the known labels with these answers; first: zone of yes to start with.
+    """Certify by the answers so far. answered: the known labels with these answers.
 
-    Known entries may choose the first zone, because the answers are drawn independently of them.
+    calibrated: whether known entries suffice to calibrate, so that no pilot is needed. They may choose the first zone,
+    because the answers are drawn independently of them.
     """
     answers = np.where(entries.candidates, answered.rows(slice(None)), 0).astype(np.int8)
-    rules = audit.Rules(terms.precision, terms.max_missed, terms.yes_risk, terms.other_risk, terms.budget)
-    state = audit.advance_audit(audit.start_searches(entries, seed, first), answers, rules)
-    return Certification(state.sides, why, (state.rows, state.columns))
+    pilot = 0 if calibrated else math.floor(PILOT_SHARE * terms.budget)
+    rules = audit.Rules(terms.precision, terms.max_missed, terms.yes_risk, terms.other_risk, terms.budget, pilot)
+    state = audit.advance_audit(entries, answers, rules, seed)
+    drawn = Pilot.draw(entries, seed, pilot)
+    estimated = None
+    if pilot and not len(drawn.find_unanswered(answers)):
+        estimated = estimate(entries, drawn, answers, state.sides[0])
+    return Certification(state.sides, why, (state.rows, state.columns), estimates=estimated)
 
 
 def _fill_in(

@@ -51,6 +51,14 @@ def measure_benefit(
     model: Any, X: Any, observed: Labels, completion: Completion, hierarchy: Hierarchy | None = None, seed: int = 0
 ) -> Benefit:
     """Fit two models, one on the observed labels and one on the completed ones, and compare them."""
+    first, second, test = score_both(model, X, observed, completion, hierarchy, seed)
+    return compare_scores(first, second, completion.known[test], seed)
+
+
+def score_both(
+    model: Any, X: Any, observed: Labels, completion: Completion, hierarchy: Hierarchy | None, seed: int
+) -> tuple[Any, Any, Any]:
+    """Return the held-out probabilities of both models, and the held-out items."""
     train, test = split_holdout(len(observed), TEST_SHARE, seed, "completion")
     known = completion.known[train]
     plain, scores = compute_out_of_fold(without_run_folder(model), select_rows(X, train), known, None)
@@ -60,7 +68,7 @@ def measure_benefit(
     filled = known.with_entries(rows, columns, z[rows, columns])
     completed = clone(without_run_folder(model)).fit(select_rows(X, train), filled)
     first, second = (fitted.predict_proba(select_rows(X, test)) for fitted in (plain, completed))
-    return compare_scores(first, second, completion.known[test], seed)
+    return first, second, test
 
 
 def compare_scores(observed: Any, completed: Any, labels: Labels, seed: int) -> Benefit:

@@ -68,7 +68,9 @@ def _preview_yes(chance: Any, wrong: Any, right: Any, hidden_yes: float, precisi
     filled = int(good[-1]) + 1 if len(good) else 0
     allowed = math.floor((1 - precision) * filled)
     answers = (
-        SequentialTest.of(np.empty(0, bool), filled, allowed + 1).needed(terms.yes_risk, filled) if filled else None
+        SequentialTest.of(np.empty(0, bool), filled, allowed + 1).count_needed_draws(terms.yes_risk, filled)
+        if filled
+        else None
     )
     share = float(right[filled - 1] / max(hidden_yes, 1e-300)) if filled else 0.0
     return YesTarget(precision, filled, share, float(wrong[filled - 1]) if filled else 0.0, answers)

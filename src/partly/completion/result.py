@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from partly.completion.certificate import ZoneDecision
 from partly.completion.entry_scores import EntryScores
+from partly.completion.estimates import Estimates
 from partly.errors import SettingError, list_names
 from partly.labels import Labels
 
@@ -70,13 +71,14 @@ class Certification:
     """Decisions for yes and for no.
 
     why: reason why answers decide and not known entries, empty where entries are assumed to be missing at random;
-    questions: rows and columns of the open questions.
+    questions: rows and columns of the open questions; estimates: of recall and other shares, after a pilot.
     """
 
     sides: tuple[ZoneDecision, ZoneDecision]
     why: str = ""
     questions: tuple[Positions, Positions] = (np.empty(0, np.int64), np.empty(0, np.int64))
     recall_certified: bool | None = None
+    estimates: Estimates | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,20 +138,24 @@ class Completion:
     @property
     def words(self) -> list[str]:
         """Sentences on what was filled in, its guarantee, and the evidence."""
-        parts = [_describe_basis(self), *(_describe_side(side, self.terms) for side in self.sides)]
+        sentences = [_describe_basis(self), *(_describe_side(side, self.terms) for side in self.sides)]
         if self.certification.recall_certified is not None:
             verdict = "is" if self.certification.recall_certified else "cannot be"
-            parts.append(f"A recall of at least {self.terms.recall:.1%} of the hidden yes {verdict} certified as well.")
-        parts.append(_describe_certificate(self))
+            sentences.append(
+                f"A recall of at least {self.terms.recall:.1%} of the hidden yes {verdict} certified as well."
+            )
+        if self.certification.estimates is not None:
+            sentences.append(self.certification.estimates.words)
+        sentences.append(_describe_certificate(self))
         open_questions = len(self.questions[0])
         if open_questions:
             effect = "fill in more" if self.certified else "certify a threshold"
-            parts.append(f"{open_questions} questions are open; their answers may {effect}.")
+            sentences.append(f"{open_questions} questions are open. Their answers may {effect}.")
         names, fillable = self.entry_scores.names, self.entry_scores.fillable
         skipped = [name for name, usable in zip(names, fillable, strict=True) if not usable]
         if skipped:
-            parts.append(f"Not filled in, because too few entries are known: {list_names(skipped)}.")
-        return parts
+            sentences.append(f"Not filled in, because too few entries are known: {list_names(skipped)}.")
+        return sentences
 
     @property
     def table(self) -> list[dict[str, Any]]:
@@ -194,8 +200,8 @@ def _describe_basis(completion: Completion) -> str:
         )
     asked = sum(side.asked for side in completion.sides)
     return (
-        f"The guarantees rest on answers ({completion.certification.why}): {asked} of at most "
-        f"{completion.terms.budget} questions are answered."
+        f"Certification needs answers, because {completion.certification.why}. Answered so far: {asked} of at most "
+        f"{completion.terms.budget} questions."
     )
 
 
@@ -203,7 +209,7 @@ def _describe_side(side: ZoneDecision, terms: Terms) -> str:
     if side.value == -1:
         return _describe_no(side, terms)
     if side.threshold is None:
-        return f"yes: nothing can be filled in with a precision of {terms.precision:.1%}."
+        return f"yes: no entries reach a certified precision of {terms.precision:.1%}."
     if side.forced:
         return f"yes: {side.filled} entries with a probability of {side.threshold:.1%} or more, forced."
     evidence = "answers" if side.asked else "known entries"
@@ -220,7 +226,7 @@ def _describe_no(side: ZoneDecision, terms: Terms) -> str:
         return "no: nothing is filled in, as requested."
     if side.threshold is None:
         lost = f"{terms.max_missed:.1%} of the hidden yes"
-        return f"no: nothing can be filled in without the risk of losing more than {lost}."
+        return f"no: no entries are certified; more than {lost} might be lost."
     if side.forced:
         return f"no: {side.filled} entries with a probability of no of {side.threshold:.1%} or more, forced."
     if side.asked:
