@@ -13,7 +13,7 @@ from scipy.special import expit
 import partly
 from partly import Classifier, Labels, export, metrics
 from partly.calibration import fit_calibration
-from partly.cli.evaluate import evaluate_scores
+from partly.cli.evaluate import evaluate_files
 from partly.cli.predict import predict_items
 from partly.data import read_scores, write_labels
 from partly.data.formats.feature_table import write_numbers
@@ -93,7 +93,7 @@ def test_commands_use_it(both: tuple[Classifier, Path], tmp_path: Path) -> None:
         predict_items(tmp_path / "run", str(tmp_path / "x.csv"), tmp_path / name, calls=calls)
     np.testing.assert_allclose(read_scores(tmp_path / "p.csv").values, fitted.predict_proba(new), atol=1e-5)
     assert (read_scores(tmp_path / "calls.csv").values == fitted.predict(new)).mean() > 0.999
-    found, _ = evaluate_scores(tmp_path / "p.csv", str(tmp_path / "y.csv"), run=tmp_path / "run")
+    found = evaluate_files([tmp_path / "p.csv", tmp_path / "y.csv"], run=tmp_path / "run").models[0].values
     assert found["OF1"] == pytest.approx(metrics.evaluate(fitted.predict_proba(new), truth, fitted.thresholds_)["OF1"])
 
 

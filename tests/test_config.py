@@ -86,7 +86,7 @@ def test_stored_fields_are_in_run_json(tmp_path: Path) -> None:
 
 
 def test_experiments_may_fix_every_stored_field() -> None:
-    expected = {*STORED_NAMES, *STORED_NAMES.values()} - {*CELL_OPTIONS, "hierarchy", "penalty", "recipe"}
+    expected = {*STORED_NAMES, *STORED_NAMES.values()} - {*CELL_OPTIONS, "hierarchy", "penalty"}
     assert set(FIXED_OPTIONS) == expected
 
 

@@ -95,8 +95,8 @@ def test_what_is_taken(asked: tuple[str, ...], items: Items, taken: tuple[str, s
     method, head, *optimizer = asked
     *found, reason = choose(method, head, items, KNOWN, *optimizer)
     assert tuple(found) == taken
-    expected = {"auto": "a portfolio", "partial-bce": plain(KNOWN)[1]}.get(taken[0], "asked for")
-    assert reason.startswith(expected if method == "auto" else "asked for")
+    expected = {"auto": "a portfolio", "partial-bce": plain(KNOWN)[1]}.get(taken[0], "as requested")
+    assert reason.startswith(expected if method == "auto" else "as requested")
 
 
 def test_what_is_too_large_to_be_solved_is_trained_by_the_plain_method(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,5 +50,12 @@ def _put(place, code, folder, monkeypatch):
 
 
 def test_every_kind_is_there():
-    assert [title for title, _ in PARTS] == ["A method", "A head", "A backbone", "A query", "A format", "A command"]
+    assert [title for title, _ in PARTS] == [
+        "A method",
+        "A head",
+        "A backbone",
+        "A question strategy",
+        "A format",
+        "A command",
+    ]
     assert not re.search(r"```python\n", TEXT)  # each block has a title, and so is run above

@@ -42,7 +42,8 @@ def model(**more: Any) -> Classifier:
 @pytest.mark.parametrize("method", partly.methods())
 def test_an_offset_changes_no_method(method: str) -> None:
     near, far = (model(method=method, head="auto", epochs=2).fit(x, Y).predict_proba(x) for x in (X, X + FAR))
-    np.testing.assert_allclose(far, near, atol=1e-4)
+    # The last bit of a standardized feature can move an item to the other side of a split of a tree.
+    np.testing.assert_allclose(far, near, atol=0.02 if method == "auto" else 1e-4)
 
 
 @pytest.mark.parametrize("head", networks.heads())

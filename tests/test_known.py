@@ -92,12 +92,16 @@ def test_on_the_command_line(model: Classifier, tmp_path: Path) -> None:
 
 
 def test_half_of_the_labels_of_scenes_sharpen_the_other_half() -> None:
-    """Fine and coarse labels, on pictures of 8 x 8, which leave something for the labels to tell of each other."""
+    """Fine and coarse labels, on pictures of 8 x 8, which leave something for the labels to tell of each other.
+
+    From nothing: from the solved start, the transformer is kept out, since it scores higher without it.
+    """
     data = scenes(train=600, test=300, coarse=True)
     truth = data.test.labels
     pictures = (part.items.array for part in (data, data.test))
     x, test_x = (p.reshape(-1, 8, 4, 8, 4, 3).mean(axis=(2, 4)).reshape(-1, 192) for p in pictures)
-    model = Classifier("bce", head="label-transformer", epochs=15, lr=2e-3, progress=False).fit(x, data.labels)
+    model = Classifier("bce", head="label-transformer", epochs=15, lr=2e-3, start="random", progress=False)
+    model.fit(x, data.labels)
     z, given = truth.rows(slice(None)), np.random.default_rng(0).random(truth.shape) < 0.5
     known, other = (Labels.from_ternary(np.where(p, z, 0), names=truth.names) for p in (given, ~given))
     alone, told = (metrics.evaluate(model.predict_proba(test_x, k), other)["mAP"] for k in (None, known))

@@ -35,6 +35,7 @@ def desk(tmp_path: Path) -> Path:
     for name, columns, values in (("features", "abcde", x), ("labels", "pqr", z)):
         lines = [",".join(map(str, [f"i{row}", *cells])) for row, cells in enumerate(values.tolist())]
         (tmp_path / f"{name}.csv").write_text("\n".join([",".join(["item", *columns]), *lines, ""]))
+    (tmp_path / "compare.toml").write_text(EXPERIMENT)
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "mine.py").write_text(METHOD.format(weight=1.0))
     return tmp_path
@@ -54,10 +55,16 @@ def partly(desk: Path, words: str, code: int = 0) -> str:
 
 
 TRAIN = "train features.csv --labels labels.csv --run run --method mine --head linear --epochs 2"
-COMPARE = (
-    "compare features.csv --labels labels.csv --scenarios uniform:0.5 --heads label-transformer --seeds 2 --workers 1"
-)
-COMPARE += " --methods mine,partial-bce"
+COMPARE = "compare compare.toml --workers 1"
+EXPERIMENT = """
+data = ["features.csv"]
+labels = "labels.csv"
+methods = ["mine", "partial-bce"]
+scenarios = ["uniform:0.5"]
+heads = ["label-transformer"]
+seeds = 2
+recipe = { start = "random" }  # a solved start would hide what the method learns
+"""
 
 
 def test_a_run_goes_on_only_with_the_same_source(desk: Path) -> None:

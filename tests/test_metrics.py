@@ -42,6 +42,11 @@ def sparse(z):
     return Labels.from_ternary(sp.csr_array(z))
 
 
+def main_scores(*given):
+    result = evaluate(*given)
+    return {key: result[key] for key in SCORES + COUNTS}
+
+
 def same(a, b):
     return a.keys() == b.keys() and all(np.array_equal(a[key], b[key], equal_nan=True) for key in a)
 
@@ -135,7 +140,7 @@ def slow_evaluate(scores, z, threshold):
 @given(cases(shape=st.tuples(st.integers(0, 9), st.integers(0, 6))), st.sampled_from([0.25, 0.5, 0.6]))
 def test_equals_the_slow_loops_on_partly_known_labels(case, threshold):
     scores, z = case
-    fast = evaluate(scores, Labels.from_ternary(z), threshold)
+    fast = both(scores, Labels.from_ternary(z), threshold)[0]
     assert fast == pytest.approx(slow_evaluate(scores, z, threshold), abs=1e-12, nan_ok=True)
     assert list(fast) == SCORES + COUNTS
 
@@ -177,7 +182,9 @@ def test_order_of_items_and_labels_changes_no_bit(case, random):
     mixed_scores, mixed_z = scores[items][:, labels], z[items][:, labels]
     before, after = (by_label(*pair) for pair in ((scores, sparse(z)), (mixed_scores, Labels.from_ternary(mixed_z))))
     assert same({key: value[labels] for key, value in before.items()}, after)
-    assert same(evaluate(scores, Labels.from_ternary(z)), evaluate(mixed_scores, sparse(mixed_z)))
+    whole, mixed = evaluate(scores, Labels.from_ternary(z)), evaluate(mixed_scores, sparse(mixed_z))
+    assert same({key: whole[key] for key in SCORES}, {key: mixed[key] for key in SCORES})
+    assert whole == pytest.approx(mixed, abs=1e-12, nan_ok=True)
 
 
 @known_to_all
@@ -228,9 +235,9 @@ def test_precision_of_the_scores_is_their_own(dtype):
 def test_tensors_are_scores_too():
     z = Labels.from_ternary(np.array([[1, -1], [-1, 1], [1, 0]]))
     scores = torch.tensor([[0.5, 0.25], [0.75, 0.5], [1.0, 0.0]], requires_grad=True)
-    whole = evaluate(scores.detach().numpy(), z)
+    whole = main_scores(scores.detach().numpy(), z)
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
-        assert same(evaluate(scores.to(dtype), z), whole)
+        assert same(main_scores(scores.to(dtype), z), whole)
 
 
 # -------------------------------------------------------------------- worked by hand
@@ -247,7 +254,7 @@ def test_worked_example():
     np.testing.assert_allclose(table["F1"], [2 / 3, 2 / 3, np.nan])
     counts = {"yes": [2, 1, 0], "no": [1, 1, 2], "predicted": [1, 2, 1], "hits": [1, 1, 0]}
     assert {key: table[key].tolist() for key in counts} == counts
-    assert evaluate(scores, Labels.from_ternary(z)) == pytest.approx(
+    assert main_scores(scores, Labels.from_ternary(z)) == pytest.approx(
         {
             "mAP": 2 / 3,
             "CF1": 3 / 4,  # of 3/4 and 3/4
@@ -277,7 +284,7 @@ def test_both_are_evaluate_and_by_label_from_one_look(monkeypatch):
     rng = np.random.default_rng(0)
     scores, labels = rng.random((20, 4)), Labels.from_ternary(rng.integers(-1, 2, (20, 4)))
     for threshold in (0.5, 0.3):
-        separate = evaluate(scores, labels, threshold), by_label(scores, labels, threshold)
+        separate = main_scores(scores, labels, threshold), by_label(scores, labels, threshold)
         assert all(same(*pair) for pair in zip(both(scores, labels, threshold), separate, strict=True))
     looks = []
     look = metrics.evaluation.label_table
@@ -456,9 +463,10 @@ def test_logits_are_refused_where_the_threshold_takes_probabilities():
     y = np.eye(2)
     with pytest.raises(DataError, match=r"3 of 4 scores are outside 0..1(?s:.*)item 0, label 0: 3(?s:.*)threshold=0"):
         evaluate(logits, y)
-    probabilities = evaluate(1 / (1 + np.exp(-logits)), y)
-    assert same(evaluate(logits, y, threshold=0), probabilities)
-    assert same(evaluate(np.where(y == 1, np.inf, -np.inf), y, threshold=0), evaluate(y, y))
+    probabilities = main_scores(1 / (1 + np.exp(-logits)), y)
+    assert same(main_scores(logits, y, 0), probabilities)
+    assert same(main_scores(np.where(y == 1, np.inf, -np.inf), y, 0), main_scores(y, y))
+    assert math.isnan(evaluate(logits, y, threshold=0)["log_loss"])
     np.testing.assert_array_equal(average_precision(logits, y), [1, 1])
     assert evaluate([[1 + 2e-16, 0.0]], [[1, 0]])["OP"] == 1
 

@@ -44,7 +44,7 @@ def test_the_wheel_holds_what_it_needs_and_no_more(tmp_path: Path) -> None:
     # Code and nothing that slipped in: no data, no weights, no pictures, no evidence.
     large = {info.filename for info in zipfile.ZipFile(wheel).infolist() if info.file_size > 30_000}
     assert {name for name in large if not name.endswith("/RECORD")} == set()  # RECORD: a line a file
-    assert wheel.stat().st_size < 1_000_000
+    assert wheel.stat().st_size < 1_250_000  # about 500 files of code
 
 
 def test_public_names_are_there() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from partly import moved
 
-__version__ = "0.2.0"  # the only place that says so; CITATION.cff and CHANGELOG.md are compared with it by a test
+__version__ = "0.2.0"  # the only definition; CITATION.cff and CHANGELOG.md are compared with it by a test
 
 if TYPE_CHECKING:
     from partly import (
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from partly.model_choice.criteria import criteria
 
     class _Methods:
-        """The module, which can be called: checkers know no such modules."""
+        """Stub for type checkers: the module `methods` can also be called."""
 
         discover = staticmethod(discover)
         find = staticmethod(find)
@@ -88,7 +88,7 @@ __all__ = [
 ]
 
 # Public name -> the module that holds it. Imported when first asked for, so that `partly --help` needs no torch.
-_HOMES = {
+_MODULE_OF = {
     "Classifier": "partly.estimators.classifier",
     "Dataset": "partly.data",
     "calibrate": "partly.estimators.classifier",
@@ -109,11 +109,11 @@ _HOMES = {
 
 moved.install()
 
-if not TYPE_CHECKING:  # a checker that saw it would take any name for one of ours
+if not TYPE_CHECKING:  # with it, type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
-        if name in _HOMES:
-            return getattr(importlib.import_module(_HOMES[name]), name)
+        if name in _MODULE_OF:
+            return getattr(importlib.import_module(_MODULE_OF[name]), name)
         if name in __all__ or f"partly.{name}" in moved.MOVED:
             return importlib.import_module(f"partly.{name}")
         raise AttributeError(f"module 'partly' has no attribute {name!r}")

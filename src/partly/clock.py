@@ -88,7 +88,7 @@ class Clock:
         return np.random.default_rng(seed_for(self.seed, self.epoch, self.step, purpose))
 
     def seeds(self, purpose: str) -> Iterator[int]:
-        """Yield a seed for each remaining step of the epoch; computed in blocks, which is five times as fast."""
+        """Yield a seed for each remaining step of the epoch, computed in blocks for speed."""
         for start in count(self.step, PREFETCH_STEPS):
             yield from [seed_for(self.seed, self.epoch, step, purpose) for step in range(start, start + PREFETCH_STEPS)]
 

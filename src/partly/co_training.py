@@ -77,7 +77,7 @@ def disagree(f: Tensor, g: Tensor) -> Tensor:
     return ((f > 0) != (g > 0)).any(dim=1)
 
 
-def kept_share(clock: Clock, forget: float, ramp: float) -> float:
+def share_to_keep(clock: Clock, forget: float, ramp: float) -> float:
     """Return the share of items to learn from, if the share `forget` is dropped in the end."""
     return 1 - forget * ramp_up(clock, ramp)
 

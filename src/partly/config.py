@@ -100,7 +100,7 @@ class TrainConfig:
     backbone_settings: dict[str, Any] = option({}, "Setting of the backbone. Repeatable.", panel=MODEL)
     budget: float | str | None = option(
         None,
-        "Time limit of the portfolio auto: minutes, or 20x for twenty plain fits.",
+        "Time limit of the portfolio auto: minutes (default 5), 20x for twenty plain fits, or inf.",
         stored=False,  # it becomes a setting of the portfolio
         cli_type=str | None,
         panel=MODEL,
@@ -148,7 +148,7 @@ class TrainConfig:
     compile: bool = option(False, "Compile networks for training; needs a C++ compiler.")
     hierarchy: HierarchyLike | None = option(
         None,
-        "Label hierarchy: a `Hierarchy`, or {child: parent}.",
+        "Label hierarchy: a `Hierarchy`, or {child: parent}; several parents as a list.",
         "Implied labels are added before training, and no label is scored above its parent: in Python, in files and in "
         "an exported graph. Each parent needs a column in Y.",
         cli=False,  # `--hierarchy` names a file
@@ -243,7 +243,7 @@ class ResolvedConfig(TrainConfig):
     schedule: str = "cosine"
     start: Start = "random"
     lr_factors: tuple[float, ...] = (1.0,)  # of lr: tried from a solved start
-    hierarchy: dict[str, str] | None = None
+    hierarchy: dict[str, str | tuple[str, ...]] | None = None
     penalty: float | None = None  # of a solved head: weight_decay where it was given; None: cross-validated
 
     def __post_init__(self) -> None:

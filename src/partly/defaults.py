@@ -26,11 +26,11 @@ def choose(
 ) -> tuple[str, str, str]:
     """Return (method, head, reason) with nothing left open.
 
-    Features of which nothing else is asked are learned from by the portfolio `auto`. Where a head is asked for, or the
-    items are pictures, or there are too many for the portfolio to be solved, "auto" is the plain method that fits what
-    is known. An open head is `kernel` where it is solved, or starts at a solved baseline, else `mlp`.
+    `auto` is a portfolio on features, unless a head is requested or the portfolio takes too much memory. Otherwise, and
+    on images, it is the plain method for the known labels. An open head is `kernel` if the method is solved or starts
+    at a solved baseline, else `mlp`.
     """
-    reason = "asked for"
+    reason = "as requested"
     task = Task(items, labels.shape[1], ResolvedConfig(head="kernel", optimizer=optimizer, backbone=backbone))
     fits = solved_readout.can_solve(task)
     if method == PORTFOLIO and not (fits and head == "auto"):
@@ -38,11 +38,11 @@ def choose(
         if head == "auto" and solved_readout.exceeds_memory(task):
             reason += f"; a portfolio of {labels.shape[0]:,} x {labels.shape[1]:,} entries would take too much memory"
     elif method == PORTFOLIO:
-        reason = "a portfolio, blended by what each part is worth on held-out entries"
+        reason = "a portfolio, weighted by held-out log loss"
     if head == "auto":
         solved = replace(task, config=replace(task.config, start=start))
-        found = methods.find(method)
-        kernel = method == PORTFOLIO or (fits and found.about.terms is not None) or found.starts_solved(solved)
+        info = methods.find(method)
+        kernel = method == PORTFOLIO or (fits and info.about.terms is not None) or info.starts_solved(solved)
         head = "kernel" if kernel else "mlp"
     return method, head, reason
 

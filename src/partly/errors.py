@@ -69,9 +69,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def listing(places: Iterable[str], total: int, most: int = 5) -> str:
     """Return the first places, one per line, and the number of the others."""
-    shown = [f"\n  {place}" for _, place in zip(range(most), places, strict=False)]
-    rest = total - len(shown)
-    return "".join(shown) + (f"\n  ... and {rest} more" if rest > 0 else "")
+    listed = [f"\n  {place}" for _, place in zip(range(most), places, strict=False)]
+    rest = total - len(listed)
+    return "".join(listed) + (f"\n  ... and {rest} more" if rest > 0 else "")
 
 
 def list_names(names: Sequence[str], limit: int = 5) -> str:

@@ -82,23 +82,23 @@ class Pool:
         row."""
         if self.group.count == 1:
             return index
-        own = index[self.group.rows(len(index))]
-        return own if len(own) else index[:1]
+        own_rows = index[self.group.rows(len(index))]
+        return own_rows if len(own_rows) else index[:1]
 
     def _batch(self, x: Tensor, z: Tensor, index: Tensor) -> Batch:
         own, alone = x.to(self.device), self.group.count == 1
-        there = own if alone else BatchShard(own, self.group.rows(len(index)), len(index), self.group)
+        shard = own if alone else BatchShard(own, self.group.rows(len(index)), len(index), self.group)
         weights = None if self.weights is None else torch.from_numpy(self.weights[index.numpy()]).to(self.device)
-        return Batch(there, z, index.to(self.device), weights)
+        return Batch(shard, z, index.to(self.device), weights)
 
     def _labels(self, parts: Sequence[Tensor]) -> Iterator[Tensor]:
         """Yield z [B, L] of each part. Rows of many small parts are read together, which is much faster for sparse
         labels."""
         many = max(1, PICKED // max(1, self.batch_size * self.labels.shape[1]))
         for start in range(0, len(parts), many):
-            some = parts[start : start + many]
-            z = torch.from_numpy(self.labels.rows(torch.cat(list(some)).numpy())).to(self.device)
-            yield from z.split([len(part) for part in some])
+            positions = parts[start : start + many]
+            z = torch.from_numpy(self.labels.rows(torch.cat(list(positions)).numpy())).to(self.device)
+            yield from z.split([len(part) for part in positions])
 
     def _batches(self, parts: Sequence[Tensor], draw: Draw | None = None) -> Iterator[Batch]:
         x = stream_batches(self.items, list(map(self._own, parts)), draw)
@@ -116,8 +116,8 @@ class Pool:
 
     def labels_in_order(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield index [B] and z [B, L] of every item once, without reading items."""
-        parts = torch.arange(len(self)).split(self.batch_size)[: self.steps]
-        yield from ((index.to(self.device), z) for index, z in zip(parts, self._labels(parts), strict=True))
+        batches = torch.arange(len(self)).split(self.batch_size)[: self.steps]
+        yield from ((index.to(self.device), z) for index, z in zip(batches, self._labels(batches), strict=True))
 
     def items_in_order(self) -> Iterator[Tensor]:
         """Yield x [B, ...] of every item once, without labels."""
@@ -125,5 +125,5 @@ class Pool:
 
     def in_order(self) -> Iterator[Batch]:
         """Yield every item once, in order: to relabel and to score."""
-        parts = torch.arange(len(self)).split(self.batch_size)[: self.steps]
-        yield from self._batches(parts)
+        batches = torch.arange(len(self)).split(self.batch_size)[: self.steps]
+        yield from self._batches(batches)

@@ -121,3 +121,14 @@ def test_a_dry_run_writes_nothing(truth: Labels) -> None:
     assert set(Path().iterdir()) == before
     done = CliRunner().invoke(app, ["complete", "features.csv", *MODEL, "--labels", "labels.csv", "--dry-run"])
     assert "Proposal: --precision" in done.output
+
+
+def test_the_trade_off_is_drawn_on_a_page(truth: Labels) -> None:
+    expected = partly("--labels", "labels.csv", "--dry-run", "--preview", "trade-off.html")
+    page = Path("trade-off.html").read_text("utf-8")
+    assert expected["page"] == "trade-off.html"
+    assert page.count("data:image/svg+xml") == 2
+    for target in expected["yes"]:
+        assert f'<td class="number">{target["filled"]:,}</td>' in page
+    with pytest.raises(SettingError, match="Add --dry-run"):
+        partly("--labels", "labels.csv", "--preview", "trade-off.html")

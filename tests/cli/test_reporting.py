@@ -44,11 +44,11 @@ def test_items_are_predicted_and_scored_once(
     monkeypatch.setattr(engine.FittedModel, "prepare_items", seen)
     made = build_report("title", {"mine": model}, data(test), np.arange(18), np.arange(18, 30))
     assert predicted == ([10, 12] if test else [12])  # the test part and the examples, or both at once
-    assert made.scored is made.scored
+    assert made.run_scores is made.run_scores
     assert made.examples is not None
     assert made.examples.given is not None
     assert made.examples.given.ids == tuple(map(str, range(18, 30)))  # where they stand among all
-    assert list_scores(made)["mine"] is made.scored[0].scores
+    assert list_scores(made)["mine"] is made.run_scores[0].scores
 
 
 def test_who_saw_more_is_named(model: engine.FittedModel) -> None:

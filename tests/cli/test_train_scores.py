@@ -146,7 +146,7 @@ def test_the_final_model_learns_from_all_items(tables: Path) -> None:
     words = ("train", "features.csv", "--labels", "uniform.csv", "--method", "bce", "--head", "linear")
     done = call(*words, "--run", "run")
     assert "Held out    160 of 800 items, for scoring" in done.output
-    assert "Final model refitted on all 800 items. The scores above are from the model before that." in done.stdout
+    assert "Final model refitted on all 800 items. Scores are those of the model before refitting." in done.stdout
     assert "loss nan" not in done.output
     frame = pd.DataFrame(population()[0], columns=list("pqrstu"))
     final, held_out = Classifier.load("run"), Classifier.load("run/held-out")
@@ -188,7 +188,8 @@ def test_the_refit_takes_the_epochs_that_were_chosen(tables: Path) -> None:
 
 
 def test_the_refit_stays_at_the_solved_start_where_no_step_is_better(tables: Path) -> None:
-    call("train", "features.csv", "--labels", "uniform.csv", "--method", "em", "--epochs", "4", "--run", "run")
+    said = call("train", "features.csv", "--labels", "uniform.csv", "--method", "em", "--epochs", "4", "--run", "run")
+    assert "Start       em stays at its start, the solved bce: no step improves log-loss on held-out" in said.output
     scored, final = Classifier.load("run/held-out"), Classifier.load("run").fitted_
     assert scored.best_epoch_ == 0  # the start has the best held-out score on these tables
     assert final.config.lr_factors == ()

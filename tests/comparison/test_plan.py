@@ -231,5 +231,12 @@ def test_what_makes_a_step_can_be_fixed_for_all_cells() -> None:
     (config,) = (candidate.config for candidate in candidates(cell, plan))
     assert (config.schedule, config.schedule_settings["at"]) == ("step", [1])
     assert (config.accumulate, config.average) == (2, 0.9)
-    with pytest.raises(SettingError, match="There is no recipe entry 'recipe'"):
-        Experiment(("scenes",), ("bce",), ("uniform:0.5",), recipe={"recipe": "lyu2025"})
+
+
+def test_a_preset_fills_what_the_axes_leave_open() -> None:
+    given = {"heads": ("auto",), "optimizers": ("sgd",), "recipe": {"recipe": "durand2019", "batch_size": 8}}
+    (cell, *_) = Experiment(("scenes",), ("bce",), ("uniform:0.5",), naive=False, **given).cells()
+    pictures = np.random.default_rng(0).integers(0, 256, (8, 16, 16, 3), dtype=np.uint8)
+    config = engine.resolve(config_of(cell), (as_items(pictures), Labels.from_full(np.eye(8, 3)))).config
+    assert (config.method, config.optimizer, config.batch_size) == ("bce", "sgd", 8)  # the cell's
+    assert (config.head, config.epochs, config.schedule_settings["at"]) == ("weldon", 20, [10])  # the paper's

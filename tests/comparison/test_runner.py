@@ -227,7 +227,7 @@ def test_what_is_shown_while_it_runs(capsys):
     with LiveView(3, [line], enabled=True) as live:
         live.add(line | {"test": {"mAP": 0.6}})
         live.add(line | {"test": {"mAP": None}})
-    assert "3 of 3 cells, about 0 min left" in capsys.readouterr().err
+    assert "3 of 3 cells, done" in capsys.readouterr().err
     (shown,) = live.build_table().columns[3].cells
     assert shown == "0.550 (2)"
 

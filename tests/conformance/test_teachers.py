@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from partly import Classifier, Labels, items, teachers
 from partly.networks.backbones import minilm
+from tests.teachers.chat.stub import serve
 
 TEXTS = ["a cat on a sofa", "stocks fell on Monday", "the striker scored", "a recipe for soup", "a dog in the park"]
 NAMES = ("pets", "finance", "football", "cooking")
@@ -40,7 +42,26 @@ def run(folder: Path) -> teachers.Teacher:
     return teachers.Run(folder / "run")
 
 
-MAKERS: dict[str, Callable[[Path], teachers.Teacher]] = {"label-names": label_names, "scores": scores, "run": run}
+def language_model(folder: Path) -> teachers.Teacher:
+    url = _STACK.enter_context(serve()).url
+    return teachers.LanguageModel(url, "stub", {"pets": "Tame animals."}, direct=2)
+
+
+_STACK = contextlib.ExitStack()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _servers() -> Iterator[None]:
+    with _STACK:
+        yield
+
+
+MAKERS: dict[str, Callable[[Path], teachers.Teacher]] = {
+    "label-names": label_names,
+    "language-model": language_model,
+    "scores": scores,
+    "run": run,
+}
 
 
 def vocabulary(names: tuple[str, ...] = NAMES, ids: tuple[str, ...] = IDS) -> Labels:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +141,24 @@ def test_per_label_fits_with_one_thread_too() -> None:
         PerLabel(Watching(), progress=False).fit(x, (x > 0).astype(float))
         assert seen == {1}
         assert pools() == {2}
+
+
+def test_jobs_run_in_threads_with_one_blas_thread_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two jobs wait for each other, so they can only end if they run at the same time; results keep their order."""
+    monkeypatch.setattr(threads, "workers", lambda: 2)
+    barrier, before = threading.Barrier(2, timeout=20), torch.get_num_threads()
+
+    def job(number: int) -> tuple[int, set[int]]:
+        barrier.wait()
+        return number, {pool["num_threads"] for pool in threadpool_info()}
+
+    assert threads.parallel_map(job, [3, 1]) == [(3, {1}), (1, {1})]
+    assert torch.get_num_threads() == before
+    assert threads.parallel_map(job, []) == []
+
+
+def test_jobs_of_small_work_start_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "workers", lambda: 2)
+    with threads.thread_limit(threads.SMALL - 1):
+        used = threads.parallel_map(lambda _: threading.get_ident(), [1, 2, 3])
+    assert set(used) == {threading.get_ident()}

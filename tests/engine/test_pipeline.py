@@ -96,7 +96,7 @@ def test_a_plan_leaves_nothing_open() -> None:
     assert (plan.config.folds, plan.config.device) == (3, "cpu")
     assert plan.validation is not None
     assert plan.memory.total() > 0
-    assert plan.reason == "asked for"
+    assert plan.reason == "as requested"
 
 
 def test_a_resolved_configuration_is_kept() -> None:

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from partly import Classifier, methods
+from partly import Classifier, methods, networks
 from partly.config import ResolvedConfig, TrainConfig
 from partly.engine import presets, resolve_config
 from partly.errors import SettingError
+from partly.items import as_items
 from partly.optim.optimisers import OPTIMISERS
 
 ROWS = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
@@ -61,8 +63,8 @@ def test_schedules_are_what_the_papers_print() -> None:
     assert schedule("hsieh2021") == (None, None)
     decays = {name: preset.values.get("weight_decay") for name, preset in presets.discover().items()}
     assert {name: decay for name, decay in decays.items() if decay is not None} == {"zhou2022": 0.0, "lyu2025": 1e-4}
-    pooled = presets.find("durand2019").values["backbone_settings"]
-    assert (pooled["pooling"], pooled["k_max"], pooled["k_min"]) == ("weldon", 0.1, 0.1)
+    said = presets.find("durand2019").values
+    assert (said["head"], said["head_settings"]) == ("weldon", {"k_max": 0.1, "k_min": 0.1})
 
 
 @pytest.mark.parametrize("name", PRINTED)
@@ -87,7 +89,7 @@ def test_what_is_left_open_is_the_papers_and_the_rest_as_always() -> None:
     assert (recipe.epochs, recipe.batch_size, recipe.schedule) == (100, 120, "cosine")
     assert (recipe.schedule_settings, recipe.recipe) == ({"warmup": 0.0}, "lyu2025")
     assert recipe.backbone_settings == {}  # features have none
-    assert reason == "recipe lyu2025, asked for"
+    assert reason == "recipe lyu2025, as requested"
     recipe, reason = prepared("durand2019")
     assert recipe.weight_decay == 1e-4  # ours, for SGD
     assert reason.startswith("recipe durand2019, which does not say: weight_decay")
@@ -109,11 +111,22 @@ def test_what_is_asked_for_wins() -> None:
 
 def test_pictures_are_shown_as_the_paper_says() -> None:
     recipe, _ = prepared("durand2019", PICTURES)
-    settings = recipe.backbone_settings
-    assert (recipe.backbone, settings["size"], settings["pooling"]) == ("small-conv", 448, "weldon")
+    assert (recipe.backbone, recipe.backbone_settings["size"], recipe.head) == ("small-conv", 448, "weldon")
     assert recipe.augment is None  # of pictures in memory nothing can be
     recipe, _ = prepared("durand2019", PICTURES, backbone_settings={"size": 16})
-    assert (recipe.backbone_settings["size"], recipe.backbone_settings["pooling"]) == (16, "weldon")
+    assert (recipe.backbone_settings["size"], recipe.head_settings) == (16, {"k_max": 0.1, "k_min": 0.1})
+
+
+def test_the_map_of_each_label_is_pooled_as_in_the_paper() -> None:
+    """A linear map of pooled features is another network."""
+    recipe, _ = prepared("durand2019", PICTURES, backbone_settings={"size": 64})
+    given = (recipe.head, recipe.head_settings, recipe.backbone, recipe.backbone_settings)
+    network = networks.build(as_items(PICTURES), 3, *given).eval()
+    features = network.features(torch.rand(2, 3, 64, 64))
+    maps = network.head.maps(features)
+    assert maps.shape[:2] == (2, 3)
+    assert maps.shape[2] > 1
+    torch.testing.assert_close(network.head(features), networks.weldon(maps, 0.1, 0.1))
 
 
 def test_what_is_no_recipe_is_refused() -> None:

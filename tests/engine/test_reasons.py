@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from partly import Classifier, Labels
-from partly.cli.explain import explain, page, remember
+from partly.cli.explain import explain, page, record_source
 from partly.cli.options import DataOptions
 from partly.data import LabelSemantics, write_labels
 from partly.data.formats.feature_table import write_numbers
@@ -90,7 +90,7 @@ def test_the_command_finds_the_data_of_the_run(model: Classifier, tmp_path: Path
     model.save(tmp_path / "run")
     with pytest.raises(DataError, match="Give --data and --labels"):
         explain(tmp_path / "run", "i7", "a")
-    remember(tmp_path / "run", str(tmp_path / "x.csv"), tmp_path / "y.csv", LabelSemantics(), None, 0)
+    record_source(tmp_path / "run", str(tmp_path / "x.csv"), tmp_path / "y.csv", LabelSemantics(), None, 0)
     told = explain(tmp_path / "run", "i7", "a", count=2)
     assert told == explain(
         tmp_path / "run", "i7", "a", str(tmp_path / "x.csv"), reading=DataOptions(tmp_path / "y.csv"), count=2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,7 @@ def test_by_default_a_method_starts_solved_on_kernel_features() -> None:
     config = plan_of("em").config
     assert (config.head, config.start, config.lr_factors) == ("kernel", "solved", (0.04, 0.2, 1.0))
     assert plan_of("imcl").config.settings["warmup"] == 0.0
+    assert plan_of("cls").config.settings["ramp"] == 0.0
     assert plan_of("imcl", settings={"warmup": 0.5}).config.settings["warmup"] == 0.5
     assert plan_of("em", lr=1e-3).config.lr_factors == (1.0,)
 
@@ -68,11 +70,18 @@ def test_what_cannot_start_solved_is_refused_where_asked() -> None:
 # -------------------------------------------------------------------- the choice
 
 
-@pytest.mark.parametrize("head", ["kernel", "linear", "mlp", "gnn"])
-@pytest.mark.parametrize("method", ["em", "cls", "role"])
+STARTS = [
+    *product(["em", "cls", "role"], ["kernel", "linear", "mlp", "gnn"]),
+    ("cnn-rnn", "kernel"),
+    ("cnn-rnn", "mlp"),
+]
+TRANSFORMERS = [("em", "c-tran"), ("em", "label-transformer")]
+
+
+@pytest.mark.parametrize(("method", "head"), [*STARTS, *TRANSFORMERS])
 def test_a_method_that_gains_nothing_is_the_baseline(method: str, head: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MIN_GAIN", np.inf)
-    fitted = fit(plan_of(method, head=head))
+    fitted = fit(plan_of(method, head=head, epochs=4))
     expected = baseline(head="linear" if head == "linear" else "kernel").logits(as_items(X))
     assert np.allclose(fitted.logits(as_items(X)), expected, atol=1e-4)
     assert fitted.progress.notes["start"]["lr_factor"] == 0
@@ -165,4 +174,4 @@ def test_a_classifier_says_what_was_chosen() -> None:
     assert "the solved bce" in model.reason_
     with torch.random.fork_rng():
         again = Classifier("em", start="random", epochs=1, progress=False).fit(X, LABELS)
-    assert again.reason_ == "asked for"
+    assert again.reason_ == "as requested"

@@ -454,7 +454,7 @@ def test_validation_never_needs_all_probabilities_at_once(monkeypatch: pytest.Mo
 
     held = validation.score(predicted)
     assert len(asked) == 1
-    monkeypatch.setattr(training, "HELD", 0)
+    monkeypatch.setattr(training, "MAX_STORED_PROBABILITIES", 0)
     assert validation.score(predicted) == held
     assert len(asked) == 3
     assert held[1] == pytest.approx(metrics.evaluate(scores, Labels.from_full(yes))["mAP"])

@@ -55,6 +55,16 @@ def test_labels_that_stay_keep_their_weights_and_new_ones_start_warm(before: Pat
     assert not torch.allclose(found[0], fresh[0])
 
 
+def test_solved_starts_are_carried_over_too(tmp_path: Path) -> None:
+    solved = {"method": "em", "head_settings": {}}
+    old = model(tmp_path / "run", **solved).fit(X, labels(OLD))
+    new = model(**solved, lr=1e-12, weight_decay=0.0).fit(X, labels(NEW), start_from=tmp_path / "run")
+    fresh = model(**solved).fit(X, labels(NEW))
+    first, second, third = (one.fitted_.method.get_parameter("network.head.start.weight") for one in (old, new, fresh))
+    torch.testing.assert_close(second[0], first[0])
+    torch.testing.assert_close(second[1:], third[1:])
+
+
 def test_who_starts_from_whom() -> None:
     assert match_labels(NEW, OLD) == [(0,), (), (), ()]
     assert match_labels(NEW, OLD, {"Rock": ["stone", "sand", "gone"], "Cat": []}) == [(0,), (1, 2), (), ()]

@@ -179,7 +179,7 @@ def test_fit_returns_self_and_says_what_it_did() -> None:
     assert fitted.best_epoch_ == 1 + int(np.argmax(scores))
     assert fitted.score(X[:20], Y[:20]) == pytest.approx(max(scores), abs=1e-6)
     assert fitted.beliefs_ is None
-    assert model().fit(X, Y).reason_ == "asked for"
+    assert model().fit(X, Y).reason_ == "as requested"
 
 
 def test_fitting_again_starts_anew() -> None:

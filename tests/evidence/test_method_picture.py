@@ -48,7 +48,7 @@ def test_the_loss_inside_is_what_the_method_learns_by(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "start"), [("lsep", "Left: the slope"), ("em-apl", "Left: what"), ("auto", "Of the ")]
+    ("name", "start"), [("lsep", "Left: derivative"), ("em-apl", "Left: schedule"), ("auto", "Share of ")]
 )
 def test_words_and_picture_go_together(name: str, start: str) -> None:
     assert method_picture.words(name).startswith(start)

@@ -36,7 +36,8 @@ def test_pages_are_written_once_and_old_ones_go(results, root):
     (root / "docs" / "results" / "old.svg").touch()
     assert results.main(root) == 0
     docs = root / "docs"
-    assert sorted(path.name for path in (docs / "results").iterdir()) == ["gap.svg", "regimes.svg", "small.md"]
+    written = ["claims.json", "gap.svg", "regimes.svg", "small.md"]
+    assert sorted(path.name for path in (docs / "results").iterdir()) == written
     page = (docs / "results" / "small.md").read_text()
     assert page.startswith("# A small one\n\nWhy.\n\nRun by `partly compare evidence/exp")
     summary = (docs / "results.md").read_text()

@@ -13,14 +13,14 @@ import pytest
 
 from partly.errors import DataError
 from partly.items import TableRows, as_frame, frame_rows, is_mixed, matrix_rows, prepare_for_training
-from partly.items.table_rows import typed_column
+from partly.items.table_rows import parse_column
 
 NAN = float("nan")
 DAY = datetime.date(2020, 1, 2)  # 18263 days after 1970-01-01
 
 
 def typed(values: list[Any], kind: Any = None) -> tuple[str, list[Any]]:
-    column = typed_column("c", pa.array(values, kind))
+    column = parse_column("c", pa.array(values, kind))
     plain = [None if value is None or value != value else value for value in column.values.tolist()]
     return column.kind, plain
 

@@ -107,7 +107,7 @@ def test_a_score_is_the_part_of_the_priors_loss_that_is_taken_away() -> None:
     _train(method, x, labels)
     criterion = partly.model_choice.criteria.log_loss
     for part in method.notes["portfolio"][:-1]:
-        expected = criterion(method.held_out(part["name"]).T, labels)
+        expected = criterion(method.read_held_out(part["name"]).T, labels)
         assert part["score"] == pytest.approx(expected, abs=5e-3)
     assert method.notes["score"] == pytest.approx(criterion(method.out_of_fold().numpy(), labels), abs=5e-3)
 
@@ -160,7 +160,7 @@ def test_scores_of_an_item_do_not_come_from_its_own_labels(name: str, monkeypatc
     for part in (z, np.where(own[:, None], -z, z)):
         pool = Pool(as_items(x), Labels.from_ternary(part.astype(np.int8)), 64)
         method.solve(pool, name)
-        held_out.append(method.held_out(name).copy())
+        held_out.append(method.read_held_out(name).copy())
     scale = np.abs(held_out[0]).max()
     np.testing.assert_allclose(held_out[1][:, own], held_out[0][:, own], atol=0.005 * scale)
     assert np.abs(held_out[1] - held_out[0])[:, ~own].max() > 0.1 * scale
@@ -256,7 +256,14 @@ def test_what_is_begun_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("budget", "read"),
-    [(None, (np.inf, False)), (2, (120.0, False)), (0.5, (30.0, False)), ("3", (180.0, False)), ("20x", (20.0, True))],
+    [
+        (None, (300.0, False)),
+        ("inf", (np.inf, False)),
+        (2, (120.0, False)),
+        (0.5, (30.0, False)),
+        ("3", (180.0, False)),
+        ("20x", (20.0, True)),
+    ],
 )
 def test_budgets_are_minutes_or_fits(budget: Any, read: tuple[float, bool]) -> None:
     assert parse_budget(budget) == read

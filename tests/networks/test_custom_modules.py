@@ -97,7 +97,7 @@ def test_what_makes_a_backbone_is_called_for_each_network() -> None:
         shapes.append(shape)
         return Maps()
 
-    model = Classifier("cls", backbone=make, **HOW).fit(PICTURES, Y)
+    model = Classifier("cls", backbone=make, start="random", **HOW).fit(PICTURES, Y)
     assert shapes == [(3, 16, 16)] * 2
     f, g = (dict(part.named_parameters()) for part in (model.fitted_.method.f, model.fitted_.method.g))
     assert not torch.equal(*(side["features.1.module.first.weight"] for side in (f, g)))
@@ -138,7 +138,7 @@ def test_without_the_module_nothing_is_loaded(tmp_path: Path) -> None:
         Classifier.load(tmp_path / "saved", backbone=nn.Linear(2, 2))
     with pytest.raises(CheckpointError, match=r"do not fit what was given"):
         Classifier.load(tmp_path / "saved", backbone=Maps(width=5))
-    with pytest.raises(SettingError, match=r"head: the saved model has the head 'mlp', which needs nothing given"):
+    with pytest.raises(SettingError, match=r"head: the saved model has the head 'kernel', which needs nothing given"):
         Classifier.load(tmp_path / "saved", backbone=Maps(), head=ReadOut)
 
 

@@ -19,6 +19,7 @@ from partly.networks.kernel import (
     NormalScores,
     Nystroem,
     Rescale,
+    head,
 )
 
 
@@ -186,3 +187,40 @@ def test_items_that_come_twice_count_as_one_direction() -> None:
     kept = [(kernel.axes.abs() > 0).any(dim=0).sum().item() for kernel in (once, twice)]
     assert kept == [8, 8]
     assert not twice(rows(5, 3, seed=1))[:, 8:].any()
+
+
+def test_a_kernel_without_landmarks_is_zero_and_loads() -> None:
+    kernel, other = (Nystroem(landmarks, 10) for landmarks in (rows(20, 3), torch.zeros(20, 3)))
+    kernel.drop()
+    other.load_state_dict(kernel.state_dict())
+    for each in (kernel, other):
+        assert each(rows(5, 3)).shape == (5, 10)
+        assert not each(rows(5, 3)).any()
+        assert not each.landmarks.numel() + each.axes.numel()
+
+
+def test_the_saved_distance_counts() -> None:
+    """With many items the Laplace kernel is Euclidean; a run of a version that did not know this is not."""
+    landmarks, x = rows(20, 3), rows(5, 3, seed=1)
+    euclidean, absolute = (Nystroem(landmarks, 10, power=1, norm=norm) for norm in (2, 1))
+    assert (euclidean(x) != absolute(x)).any()
+    for saved in (euclidean, absolute):
+        loaded = Nystroem(torch.zeros(20, 3), 10, power=1, norm=2)
+        loaded.load_state_dict(saved.state_dict())
+        torch.testing.assert_close(loaded(x), saved(x), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(("items", "norm_"), [(4999, 1), (5000, 2)])
+def test_many_items_have_euclidean_distances(items: int, norm_: int) -> None:
+    x = rows(items, 3)
+    members, _ = head(3, 2, lambda count: x[:count], torch.ones(3), landmarks=10, axes=5)
+    assert members.parts["laplace"][1].norm == norm_
+
+
+@pytest.mark.parametrize("power_and_norm", [(2, 2), (1, 2), (1, 1)])
+def test_features_are_computed_on_the_device_of_the_items(power_and_norm: tuple[int, int]) -> None:
+    """No tensor of the kernel stays on the CPU, or becomes float64: the device `meta` refuses to mix."""
+    normal = NormalScores(rows(50, 3))
+    features = torch.nn.Sequential(Clip(), Rescale(torch.ones(3)), normal, Nystroem(rows(20, 3), 10, *power_and_norm))
+    found = features.to("meta")(torch.empty(4, 3, device="meta"))
+    assert (found.device.type, found.dtype, found.shape) == ("meta", torch.float32, (4, 10))

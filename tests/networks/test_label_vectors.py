@@ -31,7 +31,7 @@ def test_sizes_are_known_before_anything_is_read() -> None:
         vector_size(None, 0)
     with pytest.raises(SettingError, match=r"'minilm' has 384 numbers, not size = 300"):
         label_vectors("minilm", ["dog"], 300, None)
-    with pytest.raises(SettingError, match=r"'words\.txt': files of vectors are not read here"):
+    with pytest.raises(SettingError, match=r"'words\.txt': no reader for files of vectors"):
         label_vectors("words.txt", ["dog"], 300, None)
 
 

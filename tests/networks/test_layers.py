@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from partly.networks.layers import apply_in_chunks, pool, pooled_width
+from partly.networks.layers import apply_in_chunks, count_pooled, pool
 
 MAPS = torch.randn(2, 3, 4, 5)
 
@@ -42,7 +42,7 @@ def test_by_loops(how: Any) -> None:
         expected.append({"gap": mean, "gmp": most, "weldon": both, "gap+gmp": mean + most}[how])
     found = pool(MAPS, how, k_max=3, k_min=2)
     torch.testing.assert_close(found, torch.tensor(expected))
-    assert found.shape[1] == pooled_width(3, how)
+    assert found.shape[1] == count_pooled(3, how)
 
 
 def test_a_tenth_of_the_places_unless_said_otherwise() -> None:

@@ -31,6 +31,7 @@ def prepare(folder: Path) -> None:
     complete = Labels.from_full(truth.astype(int), names=NAMES, ids=ids)
     observed = partly.scenarios.uniform(complete[old], 0.5, seed=0)
     labels(folder, observed, complete[new])
+    scores(folder, observed, complete[old])
     for name, rows in (("features", old), ("new", new)):
         table(folder / f"{name}.csv", ids[rows], {f"f{j}": x[rows, j] for j in range(x.shape[1])})
     numbers(folder, x, old, new, observed, complete[new])
@@ -54,6 +55,26 @@ def labels(folder: Path, observed: Labels, test: Labels) -> None:
         "annotations": [{"id": n + 1, "image_id": i, "category_id": j} for n, (i, j) in enumerate(yes)],
     }
     (folder / "instances.json").write_text(json.dumps(coco, default=int))
+    for row, image in enumerate(coco["images"]):
+        image["neg_category_ids"] = (np.flatnonzero(observed.negative[row]) + 1).tolist()
+        image["not_exhaustive_category_ids"] = []
+    (folder / "lvis.json").write_text(json.dumps(coco, default=int))
+    (folder / "names.txt").write_text("\n".join(NAMES) + "\n")
+
+
+def scores(folder: Path, observed: Labels, complete: Labels) -> None:
+    """Two models of other programs, groups of the items, and answers to random unknown entries."""
+    rng = np.random.default_rng(1)
+    truth = np.array(complete.positive)
+    p = [np.clip(0.35 + 0.3 * truth + rng.normal(0, 0.15, truth.shape), 0, 1) for _ in range(2)]
+    partly.data.write_scores(folder / "a.parquet", p[0], observed.ids, NAMES)
+    rows = [(name, label, p[1][i, j]) for i, name in enumerate(observed.ids) for j, label in enumerate(NAMES)]
+    items, words, values = zip(*rows, strict=True)
+    table(folder / "b.csv", list(items), {"label": list(words), "score": list(values)})
+    table(folder / "sites.csv", list(observed.ids), {"site": ["north", "south"] * (ITEMS // 2)})
+    unknown = rng.permutation(np.argwhere(np.array(observed.ternary()) == 0))[:50]
+    answers = {"label": [NAMES[j] for _, j in unknown], "value": [int(truth[i, j]) for i, j in unknown]}
+    table(folder / "answers.csv", [observed.ids[i] for i, _ in unknown], answers)
 
 
 def numbers(folder: Path, x: np.ndarray, old: slice, new: slice, observed: Labels, test: Labels) -> None:

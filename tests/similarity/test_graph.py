@@ -52,7 +52,7 @@ def test_counts_of_known_entries(most: int, monkeypatch: pytest.MonkeyPatch) -> 
     z[:, 2] = np.minimum(z[:, 2], 0)  # never yes
     expected = slow_counts(z, most)
     for block in (1 << 22, 15):
-        monkeypatch.setattr(graph, "BLOCK", block)
+        monkeypatch.setattr(graph, "MAX_PAIRS_PER_BLOCK", block)
         for observed in (Labels.from_ternary(z), Labels.from_ternary(sp.csr_array(z))):
             others, shares = co_occurrence_edges(observed, most)
             assert others.tolist() == expected[0]
@@ -128,7 +128,7 @@ def write(path: Path, text: str) -> str:
 def test_names_that_mean_something_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against plain loops, and in blocks; and by the real vectors a dog is nearer to a cat than to a bus."""
     names = ["cat", "dog", "bus", "train", "dining table"]
-    monkeypatch.setattr(graph, "BLOCK", 2 * len(names))
+    monkeypatch.setattr(graph, "MAX_PAIRS_PER_BLOCK", 2 * len(names))
     others, cosines = graph.name_similarity_edges(names, 2)
     vectors = embed_names(names).double().numpy()
     for label, vector in enumerate(vectors):
@@ -180,7 +180,7 @@ def test_a_graph_from_parquet_has_numbers(tmp_path: Path) -> None:
 def test_a_graph_that_does_not_exist_is_refused_with_what_there_is() -> None:
     with pytest.raises(SettingError, match=r"Did you mean 'co-occurrence'\? Or name a file of edges"):
         LabelGraph(3, 2).connect("cooccurrence", Labels.from_ternary(labels(count=3)))
-    with pytest.raises(SettingError, match="most = 7: should be from 0 to 6"):
+    with pytest.raises(SettingError, match="max_edges = 7: should be from 0 to 6"):
         co_occurrence_edges(Labels.from_ternary(labels()), 7)
 
 

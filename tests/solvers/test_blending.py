@@ -15,6 +15,7 @@ from partly.solvers.blending import (
     blend_or_first,
     relative_gains,
     softmax_weights,
+    without_negligible,
 )
 from solvers.by_hand import calibrated, z_scored
 
@@ -110,3 +111,8 @@ def test_a_learner_that_says_nothing_adds_nothing() -> None:
     found = blend([*held_out, np.zeros_like(held_out[0])], [0.5, 0.5], weights, targets)
     alone = blend(held_out, [1.0], weights, targets)
     np.testing.assert_allclose(found.held_out, alone.held_out, atol=1e-3)
+
+
+def test_negligible_weights_are_shared_by_the_rest() -> None:
+    assert without_negligible([0.5, 0.3, 0.019, 0.181]) == pytest.approx([0.5 / 0.981, 0.3 / 0.981, 0, 0.181 / 0.981])
+    assert without_negligible([0.02, 0.98]) == [0.02, 0.98]

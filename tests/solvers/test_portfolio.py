@@ -33,7 +33,8 @@ def test_a_forest_that_is_as_good_has_its_share_and_one_that_lacks_has_less() ->
 
 
 @pytest.mark.parametrize(
-    ("budget", "expected"), [(None, (math.inf, False)), (5, (300, False)), ("0.5", (30, False)), ("20x", (20, True))]
+    ("budget", "expected"),
+    [(None, (300, False)), ("inf", (math.inf, False)), (5, (300, False)), ("0.5", (30, False)), ("20x", (20, True))],
 )
 def test_budgets(budget: object, expected: tuple[float, bool]) -> None:
     assert parse_budget(budget) == expected

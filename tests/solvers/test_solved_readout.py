@@ -179,11 +179,11 @@ def test_kinds_of_features_are_blended_by_what_each_is_worth() -> None:
     z = labels.rows(slice(None)).T
     weights, targets = (z != 0).astype(float), (z > 0).astype(float)
     prior = calibrated(np.zeros(z.shape), weights, targets)[0]
-    gains = np.array([1 - calibrated(method.held_out(name), weights, targets)[0] / prior for name in names])
+    gains = np.array([1 - calibrated(method.read_held_out(name), weights, targets)[0] / prior for name in names])
     counts = np.exp((gains - gains.max()) / (0.05 * gains.max()))
     counts /= counts.sum()
     np.testing.assert_allclose(method.counts, counts, atol=5e-3)
-    together = sum(c * z_scored(method.held_out(name)) for c, name in zip(counts, names, strict=True))
+    together = sum(c * z_scored(method.read_held_out(name)) for c, name in zip(counts, names, strict=True))
     _, slope, biases = calibrated(together, weights, targets)
     expected = slope * z_scored(together) + biases[:, None]
     np.testing.assert_allclose(method.out_of_fold().T, expected, atol=0.05 * np.abs(expected).max())
@@ -232,3 +232,20 @@ def test_the_largest_features_are_solved_and_larger_ones_refused(head: str) -> N
     assert ((model.predict_proba(x) > 0.5) == y).mean() > 0.9
     with pytest.raises(DataError, match=r"too large .*\n  item 0, feature 2: -3e\+38"):
         model.fit(np.where(np.abs(x) > 1e30, 30 * x, x), y)
+
+
+def test_dropped_kernels_are_saved_and_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With many items a kernel machine of negligible weight keeps no landmarks; predictions survive a round trip."""
+    monkeypatch.setattr("partly.solvers.solved_readout.MANY_ITEMS", 1)
+    monkeypatch.setattr("partly.solvers.blending.NEGLIGIBLE", 0.2)
+    x, labels = data()
+    model = Classifier("bce", head="kernel", progress=False).fit(x, labels)
+    method = model.fitted_.method
+    assert isinstance(method, SolvedReadout)
+    unused = {name for name, count in zip(method.spans, method.counts, strict=True) if not count}
+    kernels = {name: part[-1] for name, part in method.union.parts.items() if not name.startswith("linear")}
+    assert {name for name, kernel in kernels.items() if not len(kernel.landmarks)} == unused & set(kernels)
+    assert unused & set(kernels)
+    model.save(tmp_path / "run")
+    loaded = Classifier.load(tmp_path / "run")
+    np.testing.assert_array_equal(loaded.predict_proba(x), model.predict_proba(x))

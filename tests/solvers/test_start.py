@@ -10,7 +10,7 @@ from partly.engine import make_config, resolve
 from partly.engine.fitting import fit
 from partly.items import Items, as_items
 from partly.labels import Labels
-from partly.solvers.start import Baseline, can_start, solved_start
+from partly.solvers.start import Baseline, can_start, make_solved_start
 from plans import task_of
 
 RNG = np.random.default_rng(0)
@@ -40,7 +40,7 @@ def test_it_is_the_plain_method_bit_for_bit(labels: Labels, name: str, head: str
 @pytest.mark.parametrize("head", ["kernel", "linear"])
 def test_without_a_fold_it_scores_the_fold_as_out_of_fold_scores_do(head: str) -> None:
     solved = baseline(PARTLY, head)
-    for fold in range(int(solved.fold.max()) + 1):
+    for fold in range(solved.search_folds):
         start, rows = solved.start_without(fold), np.flatnonzero(solved.fold == fold)
         with torch.no_grad():
             logits = start.features(torch.from_numpy(X[rows])) @ start.weight.T + start.bias
@@ -74,7 +74,7 @@ def test_the_contrast_is_not_zero_and_repeats() -> None:
 
 def test_a_loaded_model_gets_a_start_without_weights() -> None:
     task = task_of(ITEMS, 4, "kernel")
-    start = solved_start(task)
+    start = make_solved_start(task)
     assert start.baseline is None
     assert not start.weight.any()
     assert start.weight.shape == baseline(PARTLY).start().weight.shape

@@ -3,7 +3,7 @@
 The method `per-label` and the estimator `partly.PerLabel` share these parts.
 """
 
-from partly.binary_relevance.archive import UntrustedTypes, pack, unpack, untrusted_types
+from partly.binary_relevance.archive import UntrustedTypes, find_untrusted_types, pack, unpack
 from partly.binary_relevance.binary import LabelModel, Take, fit_label, log_odds
 from partly.binary_relevance.entries import RULES, Entries, collect_entries, label_columns
 from partly.binary_relevance.estimator_store import EstimatorStore
@@ -21,10 +21,10 @@ __all__ = [
     "collect_entries",
     "count_rows",
     "expects_numbers",
+    "find_untrusted_types",
     "fit_label",
     "label_columns",
     "log_odds",
     "pack",
     "unpack",
-    "untrusted_types",
 ]

@@ -50,7 +50,7 @@ def unpack(content: bytes, where: str, trusted: Iterable[str] = (), way_out: str
     import skops.io
 
     trusted = list(trusted)
-    strange = untrusted_types(content, trusted, where)
+    strange = find_untrusted_types(content, trusted, where)
     if strange:
         raise UntrustedTypes(
             f"{where}: holds types that are not trusted: {', '.join(strange)}. Such types can run code when they are "
@@ -64,7 +64,7 @@ def unpack(content: bytes, where: str, trusted: Iterable[str] = (), way_out: str
     return estimator
 
 
-def untrusted_types(content: bytes, trusted: Iterable[str] = (), where: str = "the estimator") -> list[str]:
+def find_untrusted_types(content: bytes, trusted: Iterable[str] = (), where: str = "the estimator") -> list[str]:
     """Return the types in an archive that neither our list, nor skops, nor `trusted` allows."""
     import skops.io
 

@@ -164,8 +164,8 @@ def _choose_thresholds(
 ) -> list[tuple[float, Source]]:
     """Thresholds on calibrated logits, and where they come from."""
     if goal is None:  # predictions stay the same
-        own = np.zeros(len(samples)) if thresholds is None else logit(thresholds.astype(np.float64))
-        mapped = [float(map(np.array(cut))) - ROUNDING for (map, _), cut in zip(maps, own, strict=True)]
+        own_thresholds = np.zeros(len(samples)) if thresholds is None else logit(thresholds.astype(np.float64))
+        mapped = [float(map(np.array(cut))) - ROUNDING for (map, _), cut in zip(maps, own_thresholds, strict=True)]
         return [(0.0 if thresholds is None else cut, "none") for cut in mapped]
     if goal == "share":
         columns = (map(scores[:, j]) for j, (map, _) in enumerate(maps))

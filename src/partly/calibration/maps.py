@@ -65,7 +65,7 @@ def fit_platt(sample: CalibrationSample) -> PlattMap | None:
     s = (np.concatenate([sample.yes, sample.rest]) - center) / scale
     yes, rest = len(sample.yes), len(sample.rest)
     targets = np.repeat([(yes + 1) / (yes + 2), 1 / (rest + 2)], [yes, rest])
-    weights = _normalized_weights(sample)
+    weights = _normalize_weights(sample)
 
     def loss(line: Floats) -> tuple[float, Floats]:
         p = expit(line[0] * s + line[1])
@@ -84,13 +84,13 @@ def fit_isotonic(sample: CalibrationSample) -> IsotonicMap | None:
 
     scores = np.concatenate([sample.yes, sample.rest]).astype(np.float64)
     targets = np.repeat([1.0, 0.0], [len(sample.yes), len(sample.rest)])
-    fitted = IsotonicRegression(out_of_bounds="clip").fit(scores, targets, _normalized_weights(sample))
+    fitted = IsotonicRegression(out_of_bounds="clip").fit(scores, targets, _normalize_weights(sample))
     x, y = fitted.X_thresholds_, fitted.y_thresholds_ / sample.chance
     margin = 1 / (len(scores) + 2)
     return IsotonicMap(tuple(x.tolist()), tuple(np.clip(y, margin, 1 - margin).tolist())) if y[-1] > y[0] else None
 
 
-def _normalized_weights(sample: CalibrationSample) -> Floats:
+def _normalize_weights(sample: CalibrationSample) -> Floats:
     """Weight of each entry, with mean 1."""
     weights = np.repeat([1.0, sample.no_weight], [len(sample.yes), len(sample.rest)])
     return np.asarray(weights / weights.mean())

@@ -40,4 +40,6 @@ def apply_scenario(opened: Dataset, scenario: str | None, seed: int) -> Dataset:
     if scenario is None:
         return opened
     observed = scenarios.parse(scenario)(opened.labels, seed, opened.hierarchy)
+    if opened.labels.known_per_item().any() and not observed.known_per_item().any():
+        say(f"Warning: {scenario} leaves no entry known. With few labels, uniform-per-entry keeps small shares.")
     return replace(opened, labels=observed, truth=opened.truth or opened.labels)

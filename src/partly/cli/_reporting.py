@@ -55,18 +55,18 @@ def build_report(
         Models that have not seen the held-out items, where `models` have.
     """
     rows = hold if len(hold) else fit
-    shown = data[rows]
-    evaluated = data.test or shown
-    chosen = evenly_spaced(len(shown.items), MAX_EXAMPLE_ITEMS)
-    examples = shown[chosen]
+    subset = data[rows]
+    evaluated = data.test or subset
+    chosen = evenly_spaced(len(subset.items), MAX_EXAMPLE_ITEMS)
+    examples = subset[chosen]
     runs, predicted = [], list[npt.NDArray[np.float32]]()
     for name, model in models.items():
         privilege = "all labels" if name == upper else "the truth" if model.method.needs_truth else ""
-        parts = list[npt.NDArray[np.float32]]()
-        observe = partial(_collect, chosen=chosen, parts=parts)
+        blocks = list[npt.NDArray[np.float32]]()
+        observe = partial(_collect, chosen=chosen, parts=blocks)
         runs.append(view_model(name, model, evaluated.items, evaluated.labels, privilege, observe))
         example_model = (model if examples_by is None else examples_by[name]).taught_by(ids=examples.labels.given_ids)
-        predicted.append(example_model.predict(examples.items) if data.test is not None else np.concatenate(parts))
+        predicted.append(example_model.predict(examples.items) if data.test is not None else np.concatenate(blocks))
     items = (
         source_items(examples.items) if draw is None else image_array(draw(examples.items.take(slice(None)).numpy()))
     )
@@ -91,7 +91,7 @@ def part_name(data: Dataset, hold: Index) -> str:
 
 def score_record(report: page.Report, data: Dataset, hold: Index) -> dict[str, Any]:
     """Return the scores of a report of one run as plain values, with what they were measured on."""
-    (run,), truth = report.scored, report.truth
+    (run,), truth = report.run_scores, report.truth
     assert truth is not None
     assert run.ap is not None
     yes, no = truth.counts()
@@ -107,6 +107,8 @@ def score_record(report: page.Report, data: Dataset, hold: Index) -> dict[str, A
 
 def list_scores(report: page.Report) -> Scores:
     """Return the scores of every run at 0.5, and at its own thresholds where it has some."""
-    scores = {run.view.title: run.scores for run in report.scored if run.scores is not None}
-    own = {run.view.title: run.own for run in report.scored if run.scores is not None and run.own is not None}
-    return scores | {f"{title}, at its own thresholds": values for title, values in own.items()}
+    scores = {run.view.title: run.scores for run in report.run_scores if run.scores is not None}
+    own_scores = {
+        run.view.title: run.own for run in report.run_scores if run.scores is not None and run.own is not None
+    }
+    return scores | {f"{title}, at its own thresholds": values for title, values in own_scores.items()}

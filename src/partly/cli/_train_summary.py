@@ -24,7 +24,7 @@ def data_line(labels: Labels) -> str:
     return f"{'Data':<{WIDTH}}{summarize(labels.summary())}"
 
 
-def held_out_line(count: int, items: int, test: bool) -> str:
+def holdout_line(count: int, items: int, test: bool) -> str:
     """Name the number of held-out items and their use."""
     use = "choosing the epoch; scores are on the test part" if test else "scoring"
     return f"{'Held out':<{WIDTH}}{count:,} of {items:,} items, for {use}"
@@ -41,8 +41,14 @@ def model_line(fitted: FittedModel) -> str:
     rest = ranked[NAMED_MODELS:]
     if rest:
         named.append(f"{len(rest)} others {sum(part['weight'] for part in rest):.0%}")
-    told = f"{len(parts)} models, weighted by held-out log loss ({', '.join(named)})"
-    return f"{'Model':<{WIDTH}}{recipe.method}: {told}"
+    description = f"{len(parts)} models, weighted by held-out log loss ({', '.join(named)})"
+    return f"{'Model':<{WIDTH}}{recipe.method}: {description}"
+
+
+def start_lines(fitted: FittedModel) -> list[str]:
+    """State how far a method moved from its solved start, or why it did not."""
+    text = fitted.progress.notes.get("start", {}).get("text")
+    return [f"{'Start':<{WIDTH}}{fitted.config.method} {text}"] if text else []
 
 
 def teacher_lines(fitted: FittedModel) -> list[str]:
@@ -63,19 +69,19 @@ def teacher_lines(fitted: FittedModel) -> list[str]:
 def time_line(models: Sequence[FittedModel]) -> str:
     """Return the training time."""
     seconds = [model.progress.seconds for model in models]
-    parts = f" ({seconds[0]:.1f} s for scoring, {seconds[1]:.1f} s for the final model)" if seconds[1:] else ""
-    return f"{'Time':<{WIDTH}}{sum(seconds):.1f} s{parts}"
+    details = f" ({seconds[0]:.1f} s for scoring, {seconds[1]:.1f} s for the final model)" if seconds[1:] else ""
+    return f"{'Time':<{WIDTH}}{sum(seconds):.1f} s{details}"
 
 
 def refit_sentence(items: int, on_test: bool) -> str:
     """State what the final model was trained on."""
-    before = "" if on_test else " The scores above are from the model before that."
+    before = "" if on_test else " Scores are those of the model before refitting."
     return f"Final model refitted on all {items:,} items.{before}"
 
 
 def score_lines(made: page.Report, data: Dataset, hold: npt.NDArray[np.int64], scored: FittedModel) -> list[str]:
     """Return the scores, the items they were measured on, and qualifications."""
-    (run,), truth = made.scored, made.truth
+    (run,), truth = made.run_scores, made.truth
     assert truth is not None
     assert run.scores is not None
     part = "test" if data.test is not None else "held-out" if len(hold) else "training"
@@ -83,7 +89,7 @@ def score_lines(made: page.Report, data: Dataset, hold: npt.NDArray[np.int64], s
     found, half = run.own or run.scores, margin_of_run(run, truth)
     numbers = [f"{name} {_number(found[key])}" for key, name in SHOWN.items()]
     if half == half and found["mAP"] == found["mAP"]:
-        numbers[0] += f" ± {half:.3f}"
+        numbers[0] += f" ± {half:.3f} (95 %)"
     at = "0.5" if run.own is None else "the model's own thresholds"
     lines.append(f"  {'   '.join(numbers)}   (F1 at {at})")
     if run.missing is not None:
@@ -102,9 +108,9 @@ def _number(value: float) -> str:
 def _unknown_as_no(fitted: FittedModel) -> list[str]:
     """The score that chose the epoch, where only yes is known."""
     values = [line.get("validation_mAP_unknown_as_no") for line in fitted.progress.history]
-    found = [value for value in values if value is not None]
+    scores = [value for value in values if value is not None]
     return (
-        [f"mAP with unknown treated as no: {max(found):.3f}. Use it to compare models, not as an estimate of the mAP."]
-        if found
+        [f"mAP with unknown treated as no: {max(scores):.3f}. Use it to compare models, not as an estimate of the mAP."]
+        if scores
         else []
     )

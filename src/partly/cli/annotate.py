@@ -76,7 +76,7 @@ def annotate(
     try:
         from partly.annotate.project import ProjectConfig
         from partly.annotate.server import ServerConfig, serve
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise SettingError(f"The annotation server needs {error.name}: pip install 'partly[annotate]'.") from error
     project = ProjectConfig(
         data=data,

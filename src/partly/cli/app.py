@@ -99,9 +99,9 @@ class Commands(TyperGroup):
         panels: dict[str, list[tuple[str, str]]] = {panel: [] for panel in PANELS}
         width = max(map(len, self.commands))
         for name in self.list_commands(ctx):
-            shown = self.commands[name]
-            panel = getattr(shown, "rich_help_panel", None)
-            row = f"{name:<{width}}", shown.get_short_help_str(formatter.width - 6 - width)
+            selected = self.commands[name]
+            panel = getattr(selected, "rich_help_panel", None)
+            row = f"{name:<{width}}", selected.get_short_help_str(formatter.width - 6 - width)
             panels.setdefault(panel if isinstance(panel, str) else "Commands", []).append(row)
         for panel, rows in panels.items():
             if rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -46,6 +46,7 @@ class Outputs:
     ledger: Annotated[str | None, output_option("Ledger that the filled-in labels are added to, as one batch.")] = None
     form: Format = None
     questions: Annotated[Path | None, question_option("File for the questions.  [default: next to --out]")] = None
+    preview: Annotated[Path | None, output_option("HTML page for the trade-off that --dry-run shows.")] = None
 
 
 @command("Labels")
@@ -77,7 +78,7 @@ def complete(
     method: Method = "auto",
     head: Head = "auto",
     budget: Annotated[
-        str | None, training_option("Time limit for auto: minutes, or 20x for twenty plain fits.")
+        str | None, training_option("Time limit for auto: minutes (default 5), 20x for twenty plain fits, or inf.")
     ] = None,
     folds: Annotated[
         int | None, training_option("Number of folds for out-of-fold scores.  [default: the method's, or 5]")
@@ -94,7 +95,7 @@ def complete(
     few questions for people are written, whose answers certify this; --mechanism at-random certifies by known entries.
     """
     from partly.cli._datasets import apply_scenario, select_items
-    from partly.cli.explain import remember
+    from partly.cli.explain import record_source
     from partly.completion import complete as fill_in
     from partly.completion.downstream import measure_benefit
     from partly.estimators.classifier import Classifier
@@ -102,6 +103,8 @@ def complete(
 
     if outputs.form is not None and outputs.out is None:
         raise SettingError(f"--format {outputs.form} is the format of --out, which is not given.")
+    if outputs.preview is not None and not dry_run:
+        raise SettingError("--preview is a page about --dry-run, which is not given. Add --dry-run.")
     opened, _ = select_items(reading.open(data), method)
     opened = apply_scenario(opened, scenario, seed)
     # Opened before training, so that a missing ledger is reported at once.
@@ -127,10 +130,10 @@ def complete(
         seed=seed,
     )
     if dry_run:
-        _show_preview(completion, as_json)
+        _show_preview(completion, data, outputs.preview, as_json)
         return
     if run is not None:
-        remember(run, data, reading.labels, reading.meaning, scenario, seed)
+        record_source(run, data, reading.labels, reading.meaning, scenario, seed)
     result: dict[str, Any] = {"words": completion.words, "labels": completion.table} | _plain(completion)
     result["questions"] = _write_questions(completion, opened.labels, outputs)
     result |= _write_labels(completion, outputs, ledger, answered, reading.absent)
@@ -162,6 +165,7 @@ def _plain(completion: Completion) -> dict[str, Any]:
         "filled": completion.filled,
         "expected_errors": completion.expected_errors,
         "audited": completion.certification.why,
+        "estimates": None if (estimates := completion.certification.estimates) is None else asdict(estimates),
         "sides": {side.word: vars(side) | {"labels": list(side.labels)} for side in completion.sides},
     }
 
@@ -217,15 +221,22 @@ def _describe_terms(terms: Terms) -> str:
     return f"precision of yes {terms.precision:g}{no}, confidence {terms.confidence:g}"
 
 
-def _show_preview(completion: Completion, as_json: bool) -> None:
-    """Print what several targets would fill in."""
+def _show_preview(completion: Completion, data: str, page: Path | None, as_json: bool) -> None:
+    """Print what several targets would fill in, and write it as a page."""
     from rich.console import Console
     from rich.table import Table
 
+    from partly.completion import preview_page
     from partly.completion.preview import preview
 
     expected = preview(completion.entry_scores, completion.terms)
-    if print_json(expected.to_json(), as_json):
+    advice = "No target would fill in a third of the hidden yes. Add known labels first, e.g. with `partly query`."
+    if expected.proposal is not None:
+        advice = f"Proposal: --precision {expected.proposal:g} --max-missed 0.05."
+    if page is not None:
+        unknown = int(completion.entry_scores.candidates.sum())
+        preview_page.write(page, f"Preview of completing {Path(data).name}", expected, unknown, advice)
+    if print_json(expected.to_json() | {"page": None if page is None else str(page)}, as_json):
         return
     yes = Table("precision", "filled in as yes", "of the hidden yes", "expected wrong", "answers needed")
     for target in expected.yes:
@@ -237,10 +248,7 @@ def _show_preview(completion: Completion, as_json: bool) -> None:
         no.add_row(f"{lost.max_missed:g}", str(lost.filled), f"{lost.lost_yes:.0f} of {expected.hidden_yes:.0f}")
     Console().print(yes, no)
     say("Expected from the model's probabilities; nothing is certified or written.")
-    if expected.proposal is None:
-        say("No target would fill in a third of the hidden yes. Add known labels first, e.g. with `partly query`.")
-    else:
-        say(f"Proposal: --precision {expected.proposal:g} --max-missed 0.05.")
+    say(advice if page is None else f"{advice}\nPage: {page}")
 
 
 def _destinations(result: dict[str, Any]) -> list[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from partly.data import Dataset
 
 TASKS = "label-studio"
-FOLDER = "hugging-face"  # holds items, where there are any
+FOLDER = "hugging-face"  # with or without items
 
 
 @command("Labels")
@@ -36,8 +36,8 @@ def convert(
 ) -> None:
     """Write labels, or items with labels, in another format.
 
-    Items are written along where the target format holds items. --absent describes the source; a target format that
-    lists only positives uses it too.
+    Items are included if the target format can hold them. --absent describes the source, and also the target if its
+    format lists only positives.
     """
     from partly import data as files
     from partly.data.formats.label_studio import write_tasks
@@ -72,9 +72,9 @@ def _choose_part(opened: Dataset, part: str | None) -> Dataset:
     from partly.data import Dataset
 
     if part not in (None, "train", "test") or (part == "test" and opened.test is None):
-        raise SettingError(f"--part {part}: should be train, or test if the data have a test part.")
+        raise SettingError(f"--part {part}: should be train, or test if the data set has a test part.")
     if opened.test is not None and part is None:
-        raise SettingError("The data have a train and a test part. Choose one: --part train or --part test.")
+        raise SettingError("The data set has a train and a test part. Choose one: --part train or --part test.")
     if part == "test" and opened.test is not None:
         return opened.test
     return Dataset(opened.items, opened.labels, hierarchy=opened.hierarchy)

@@ -46,7 +46,7 @@ def expand_options(function: Callable[..., Any]) -> Callable[..., Any]:
     The metadata of a field may hold `help`; `option`, one spelling or several (`"--augment/--no-augment"`), where it is
     not the name of the field; `cli_type`, where the option takes less than the field; `cli=False` for a field that is
     no option; `complete`, a folder of the package whose plug-ins complete a word; `panel`, its heading in the help.
-    A field annotated with a `typer.Option` is used as it is. A `dict` holds settings: `head_settings` becomes a
+    A field annotated with a `typer.Option` is used unchanged. A `dict` holds settings: `head_settings` becomes a
     repeatable `--head-setting name=value`. The function can still be called with an instance.
     """
     hints = get_type_hints(function, include_extras=True)

@@ -1,30 +1,29 @@
-"""`partly evaluate`: score probabilities against labels.
+"""`partly evaluate`: score probabilities of any program, or of runs, against labels.
 
 Only known entries count, so only their probabilities are kept: a file is read once, in blocks of rows and in any order;
-a run predicts block after block. Memory grows with the known entries, not with items x labels.
+a run predicts block after block. Memory grows with the known entries, not with items x labels. Estimates for all
+entries (`--mechanism`) read the scores a second time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from partly.cli.app import command
-from partly.cli.options import DataOptions, Json, LabelFormatOptions, data_option, option
-from partly.cli.printing import print_json, print_scores, say
+from partly.cli.options import DataOptions, Json, LabelFormatOptions, data_option, option, output_option
+from partly.cli.printing import print_json, print_scores, print_table, say, show
 from partly.errors import SettingError, within
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
+    from partly.cli._score_sources import Source
     from partly.labels import Labels
-    from partly.labels.scored import KnownScores
-    from partly.model_choice.missingness import EntrySums
+    from partly.metrics import Slice, WholeMatrix
+    from partly.report.evaluation import Evaluation, ModelScores
 
 LOW_SCORES = (
     "No known yes has a score of {} or more: CF1 and OF1 are 0. A model trained on positives only gives low "
@@ -34,94 +33,209 @@ LOW_SCORES = (
 
 @command("Models")
 def evaluate(
-    scores: Annotated[Path, typer.Argument(help="Probabilities of `partly predict`, or a run that predicts DATA.")],
-    labels: Annotated[str, typer.Argument(help="Labels to score against, or DATA (its test part, if any).")],
-    observed: Annotated[Path | None, data_option("Labels of DATA, where a run predicts it.", "--labels")] = None,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SCORES... [LABELS]",
+            help="Score files or runs; several are compared. The last one holds the labels, unless --labels does; a "
+            "run predicts it.",
+        ),
+    ],
+    labels: Annotated[Path | None, data_option("Labels to score against.", "--labels")] = None,
     threshold: Annotated[float, option("Probability from which on an entry is predicted yes.")] = 0.5,
     run: Annotated[Path | None, option("Run whose own thresholds, one per label, are used instead.")] = None,
+    confidence: Annotated[float, option("Confidence level of the intervals.")] = 0.95,
+    by: Annotated[
+        list[str] | None,
+        option("Also score parts: frequency, known (entries), or a column of --groups. Repeatable."),
+    ] = None,
+    groups: Annotated[Path | None, option("Table with ids and the columns that --by names.  [default: LABELS]")] = None,
+    hierarchy: Annotated[
+        Path | None, data_option("Hierarchy, for hierarchical F1, Fmax, Smin and federated mAP.", "--hierarchy")
+    ] = None,
+    mechanism: Annotated[
+        str | None,
+        option("Estimate metrics of all entries, known or not: auto, at-random, positives-only or audit."),
+    ] = None,
+    audited: Annotated[Path | None, option("Answers to random unknown entries, for --mechanism audit.")] = None,
+    prior: Annotated[float | None, option("Share of yes of every label.  [default: estimated per label]")] = None,
+    output: Annotated[
+        list[Path] | None, output_option("Write a .html, .md, .tex, .csv or .json file. Repeatable.", "--output", "-o")
+    ] = None,
     *,
     reading: LabelFormatOptions,
     as_json: Json = False,
 ) -> None:
-    """Score predictions against known labels."""
-    result, qualifications = evaluate_scores(scores, labels, threshold, run, reading, observed)
-    if print_json(result | {"warnings": qualifications}, as_json):
+    """Score predictions against known labels, and compare models."""
+    from partly.report.evaluation_tables import to_dict
+
+    for path in output or ():
+        _find_writer(path)  # refuses wrong endings before anything is read
+    mechanism = mechanism or ("auto" if audited else None)
+    request = Request(tuple(by or ()), groups, mechanism, audited, prior, confidence, hierarchy)
+    result = evaluate_files(files, labels, threshold, run, reading, request)
+    for path in output or ():
+        _write(result, path)
+    if print_json(to_dict(result), as_json):
         return
-    print_scores({scores.name: result})
-    for sentence in qualifications:
-        say(sentence)
-    if result["OR"] == 0:
-        say(LOW_SCORES.format("its threshold" if run else f"{threshold:g}"))
+    _print(result, threshold, run)
 
 
-def evaluate_scores(
-    scores: Path,
-    labels: str,
+@dataclass(frozen=True)
+class Request:
+    """Options of an evaluation: parts, estimates for all entries, and the level of the intervals."""
+
+    by: tuple[str, ...] = ()
+    groups: Path | None = None
+    mechanism: str | None = None
+    audit: Path | None = None
+    prior: float | None = None
+    confidence: float = 0.95
+    hierarchy: Path | None = None
+
+    def __post_init__(self) -> None:
+        within(0, 1, confidence=self.confidence)
+        if self.mechanism is None and self.prior is not None:
+            raise SettingError("--prior is for estimates of all entries. Give --mechanism positives-only, too.")
+
+
+def evaluate_files(
+    paths: Sequence[Path],
+    labels: Path | None = None,
     threshold: float = 0.5,
     run: Path | None = None,
     reading: DataOptions = DataOptions(),  # noqa: B008 (frozen)
-    observed: Path | None = None,
-) -> tuple[dict[str, float], list[str]]:
-    """Return metrics, corrected where entries are not missing at random, and sentences that qualify them.
+    request: Request = Request(),  # noqa: B008 (frozen)
+) -> Evaluation:
+    """Score files and runs on the same labels.
 
-    Items and labels are matched by id and by name. `scores` is a table, or a run folder whose model predicts the items
-    of the data set `labels`, with the labels `observed` where it has none. `run` provides thresholds.
+    Items and labels are matched by id and by name. `paths` end with the labels, or with the data that a run predicts;
+    score files alone need `labels`. `run` provides thresholds.
     """
-    from partly import data as files
-    from partly import metrics
-    from partly.labels.scored import gather_known
-    from partly.model_choice.missingness import EntrySums
+    from partly.cli._score_sources import open_sources, read_thresholds
+    from partly.report.evaluation import Evaluation, score_model
     from partly.report.summary import ONLY_YES, has_only_yes
 
     within(0, 1, threshold=threshold)
-    how = reading.label_format()
-    if scores.is_dir():
-        known, truth, entries = _predict_known(scores, labels, observed, reading)
-    elif observed is not None:
-        raise SettingError(f"--labels is for a run that predicts DATA, but {scores} holds scores. Leave it out.")
-    else:
-        test = files.read(labels, **how).test if files.is_whole(labels) else None
-        truth = files.read_labels(labels, **how) if test is None else test.labels
-        entries = EntrySums(truth)
-        known = gather_known(entries.passing(files.read_score_blocks(scores, truth.ids, truth.names)), truth)
-    thresholds = threshold if run is None else _thresholds(run, truth.names)
-    missing = entries.missingness
-    result = metrics.both(known, truth, thresholds, missing)[0]
-    return result, missing.describe() + ([ONLY_YES] if has_only_yes(truth) else [])
+    sources, data, truth = open_sources(paths, labels, reading)
+    thresholds = threshold if run is None else read_thresholds(run, truth.names)
+    slices = _slices(truth, request, labels or Path(data), reading)
+    answers = None if request.audit is None else _read_audit(request.audit, truth)
+    models: list[ModelScores] = []
+    warnings: list[str] = []
+    for name, source in zip(_titles(paths[: len(sources)]), sources, strict=True):
+        known, missing = source.gather()
+        whole = _estimate(source, thresholds, request, answers)
+        coherent = None if request.hierarchy is None else _score_with_hierarchy(source, request.hierarchy, threshold)
+        models.append(score_model(name, known, truth, thresholds, missing, request.confidence, slices, whole, coherent))
+        prefix = f"{name}: " if len(sources) > 1 else ""
+        warnings += [*source.notes, *(prefix + sentence for sentence in missing.describe())]
+    warnings += [ONLY_YES] if has_only_yes(truth) else []
+    return Evaluation(truth, thresholds, request.confidence, models, warnings)
 
 
-def _predict_known(
-    run: Path, data: str, observed: Path | None, reading: DataOptions
-) -> tuple[KnownScores, Labels, EntrySums]:
-    """Predict the known entries of a data set, or of its test part."""
+def _titles(paths: Sequence[Path]) -> list[str]:
+    """Return the shortest distinct names of the files."""
+    names = [path.name for path in paths]
+    if len(set(names)) == len(names):
+        return names
+    full = [str(path) for path in paths]
+    if len(set(full)) < len(full):
+        raise SettingError("The same score file is given twice. Give each one once.")
+    return full
+
+
+# ---------------------------------------------------------------- parts and estimates
+
+
+def _slices(truth: Labels, request: Request, labels: Path, reading: DataOptions) -> list[tuple[str, Slice]]:
+    from partly import metrics
+    from partly.data.item_groups import read_groups
+    from partly.metrics.slices import LABEL_SLICES
+
+    slices = []
+    for name in request.by:
+        if name in LABEL_SLICES:
+            new_slices = metrics.slice_labels(truth, name)
+        else:
+            new_slices = metrics.slice_items(
+                truth, read_groups(request.groups or labels, name, reading.id_column), name
+            )
+        slices += [(name, part) for part in new_slices]
+    return slices
+
+
+def _read_audit(path: Path, truth: Labels) -> Labels:
+    """Return the answers of an audit for the items and labels of the truth."""
     import numpy as np
 
-    from partly.data.matching import find_positions
-    from partly.engine import load
-    from partly.images.progress import track_progress
-    from partly.labels.scored import enumerate_rows, gather_known
-    from partly.model_choice.missingness import EntrySums
+    from partly import data as files
+    from partly.data.matching import find_positions, reorder_columns
+    from partly.labels import Labels
 
-    fitted, opened = load(run), replace(reading, labels=observed).open(data)
-    part = opened.test or opened
-    columns = find_positions(part.labels.names, fitted.names, run, "label")
-    in_same_order = np.array_equal(columns, np.arange(len(fitted.names)))
-    blocks: Any = track_progress(fitted.predict_blocks(part.items), len(part.items), data, weight=len)
-    if not in_same_order:
-        blocks = (block[:, columns] for block in blocks)
-    entries = EntrySums(part.labels)
-    return gather_known(entries.passing(enumerate_rows(blocks)), part.labels), part.labels, entries
+    answers = reorder_columns(files.read_labels(path), truth.names, str(path))
+    rows, columns, values = answers.entries()
+    positions = find_positions(answers.ids, truth.ids, "the labels", "audited item")
+    return Labels.from_codes(np.asarray(positions)[rows], columns, values, truth.names, truth.given_ids, len(truth))
 
 
-def _thresholds(run: Path, names: Sequence[str]) -> npt.NDArray[np.float32]:
-    """Return the thresholds that a run has chosen for these labels."""
-    from partly.data.matching import find_positions
-    from partly.engine import load
+def _estimate(source: Source, thresholds: Any, request: Request, audit: Labels | None) -> WholeMatrix | None:
+    from partly import metrics
 
-    fitted = load(run)
-    if not fitted.has_thresholds:
-        raise SettingError(
-            f"{run}: {fitted.config.method} chooses no thresholds. Give --threshold instead of --run, or train with "
-            "--thresholds f1."
-        )
-    return fitted.thresholds[find_positions(names, fitted.names, run, "label")]
+    if request.mechanism is None:
+        return None
+    return metrics.estimate_parts(
+        source.blocks(), source.truth, thresholds, request.mechanism, request.prior, audit, request.confidence
+    )
+
+
+def _score_with_hierarchy(source: Source, path: Path, threshold: float) -> dict[str, float]:
+    """Return the metrics that count known labels with those that follow from them."""
+    import numpy as np
+
+    from partly import metrics
+    from partly.data import read_hierarchy
+    from partly.labels.scored import gather_known
+
+    truth = source.truth
+    hierarchy = read_hierarchy(path, truth.names)
+    scores = metrics.hierarchical(source.blocks(), truth, hierarchy, threshold)
+    implied = hierarchy.deduce(truth)
+    federated = metrics.federated_average_precision(gather_known(source.blocks(), implied), implied)
+    defined = federated[~np.isnan(federated)]
+    return {"federated_mAP": float(defined.mean()) if len(defined) else float("nan")} | scores
+
+
+# ---------------------------------------------------------------- output
+
+
+def _find_writer(path: Path) -> Any:
+    from partly.report.evaluation_tables import writer_for
+
+    return writer_for(path, (".html",))
+
+
+def _write(result: Evaluation, path: Path) -> None:
+    from partly.atomic_io import write_file
+    from partly.report import evaluation_page
+
+    writer = _find_writer(path) or evaluation_page.render
+    write_file(path, writer(result).encode("utf-8", "replace"))
+    say(f"Written: {path}")
+
+
+def _print(result: Evaluation, threshold: float, run: Path | None) -> None:
+    from partly.report.evaluation_tables import all_tables
+
+    print_scores({model.name: model.values for model in result.models})
+    for table in all_tables(result):
+        print_table(table.title, table.header, table.rows)
+    for sentence in result.sentences():
+        show(sentence)
+    for model in result.models:
+        for note in model.whole.notes if model.whole is not None else ():
+            say(f"{model.name}: {note}")
+    for sentence in result.warnings:
+        say(sentence)
+    if all(model.values["OR"] == 0 for model in result.models):
+        say(LOW_SCORES.format("its threshold" if run else f"{threshold:g}"))

@@ -38,8 +38,8 @@ def explain(
 
     fitted = load(run)
     opened = _open_source(run, data, reading)
-    parts = (opened, opened.test, opened.with_unlabelled)  # the last one includes items without a row in the labels
-    part = next((part for part in parts if part is not None and item in part.labels.ids), None)
+    datasets = (opened, opened.test, opened.with_unlabelled)  # the last one includes items without a row in the labels
+    part = next((part for part in datasets if part is not None and item in part.labels.ids), None)
     if part is None:
         raise DataError(f"{run}: there is no item {item!r} in its data.{did_you_mean(item, opened.labels.ids)}")
     if label not in fitted.names:
@@ -51,7 +51,7 @@ def explain(
     return result
 
 
-def remember(
+def record_source(
     run: Path, data: str, labels: Path | None, meaning: LabelSemantics, scenario: str | None, seed: int
 ) -> None:
     """Record in a run folder which data it was trained on and how they were read."""
@@ -90,8 +90,7 @@ def page(reasons: dict[str, Any]) -> str:
     if reasons.get("features"):
         lines.append("\nContribution of features to the logit (compared with their mean):")
         lines += [
-            f"  {one['adds']:+8.3f}  {one_line(str(one['feature']))} = {one['value']:.4g}"
-            for one in reasons["features"]
+            f"  {one['adds']:+8.3f}  {one_line(str(one['feature']))}: {one['value']:.4g}" for one in reasons["features"]
         ]
     if reasons.get("words"):
         lines.append("\nContribution of words to the logit (compared with the text without them):")

@@ -27,7 +27,7 @@ ledger = group("ledger", "Annotation", "Record who labeled what, without forgett
 Place = Annotated[str, typer.Argument(help="A file, or postgresql://user@host/database.", metavar="LEDGER")]
 Author = Annotated[str | None, option("Who makes the change.  [default: user name]")]
 At = Annotated[str | None, option("State after this batch, or at this time: 12, 2026-03-01T12:00.", "--at")]
-Policy = Annotated[str, option("How to resolve people's disagreements: latest or majority.")]
+Policy = Annotated[str, option("How to resolve people's disagreements: latest, majority or weighted.")]
 Models = Annotated[bool, option("Include labels by models, where nobody else has labeled.", "--models")]
 Plain = dict[str, Any]
 
@@ -43,7 +43,7 @@ def open_ledger(place: str) -> Ledger:
 def init(
     place: Place,
     labels: Annotated[str, option("Label names, separated by commas; an import can add them, too.")] = "",
-    hierarchy: Annotated[Path | None, option("Table with the columns child and parent.")] = None,
+    hierarchy: Annotated[Path | None, option("Table with the columns child and parent, or an .obo file.")] = None,
     statements: Annotated[
         Path | None, option("Restore another ledger from its `partly ledger export --statements`.")
     ] = None,
@@ -62,9 +62,9 @@ def init(
         if hierarchy is not None:
             from partly.data import read_hierarchy
 
-            parents = read_hierarchy(hierarchy)
+            parents = read_hierarchy(hierarchy, split_names(labels) or None)
         created = Ledger.create(without_password(place), split_names(labels), parents, author=user_name(author))
-    count, shown = len(created.log()), created.store.place.shown
+    count, shown = len(created.log()), created.store.place.address
     say(f"Created {shown} with {len(created.vocabulary().names)} labels.")
     print_json({"ledger": shown, "batches": count}, as_json)
 
@@ -113,15 +113,15 @@ def import_(
         say(f"{source}: {summarize(labels_read.summary())}")
         batches = [opened.append_labels(labels_read, **origin, note=note or source, key=key, mapping=names, **how)]
     earlier, added = [n for n in batches if n <= last], [n for n in batches if n > last]
-    shown = opened.store.place.shown
+    address = opened.store.place.address
     if added or not earlier:
-        say(f"{shown}: added batch {', '.join(map(str, added))}" if added else f"{shown}: nothing to add.")
+        say(f"{address}: added batch {', '.join(map(str, added))}" if added else f"{address}: nothing to add.")
     if earlier:
         say(
-            f"{shown}: imported before, nothing changed (batch {', '.join(map(str, earlier))}). "
+            f"{address}: imported before, nothing changed (batch {', '.join(map(str, earlier))}). "
             "--force appends it again."
         )
-    print_json({"ledger": shown, "batches": batches, "imported_before": earlier}, as_json)
+    print_json({"ledger": address, "batches": batches, "imported_before": earlier}, as_json)
 
 
 @command(to=ledger)

@@ -61,7 +61,7 @@ def main() -> None:
         sys.exit(stopped.code)
     except KeyboardInterrupt:  # before Typer has started
         sys.exit(128 + signal.SIGINT)
-    except SystemExit as left:
-        if type(left.__context__).__name__ == "Abort":  # how Typer reports Ctrl-C
+    except SystemExit as error:
+        if type(error.__context__).__name__ == "Abort":  # how Typer reports Ctrl-C
             sys.exit(128 + signal.SIGINT)
         raise

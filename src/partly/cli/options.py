@@ -52,7 +52,9 @@ class DataOptions:
     tag_separator: str | None = field(
         default=None, metadata=_about("Separator between the tags in a cell.  [default: one of ; | ,]")
     )
-    hierarchy: Path | None = field(default=None, metadata=_about("Table with the columns child and parent."))
+    hierarchy: Path | None = field(
+        default=None, metadata=_about("Table with the columns child and parent, or an .obo file.")
+    )
     size: int | None = field(
         default=None, metadata=_about("Side of images in pixels.  [default: what the backbone expects]")
     )

@@ -118,7 +118,7 @@ def predict_items(
         Write one row for each selected entry: the most probable ones, or those from a probability on ("own": from the
         thresholds of the run on).
     teacher : str, optional
-        Teacher of these items in the place of the run's own; "none" leaves teachers out.
+        Teacher of these items instead of the run's teacher; "none" leaves teachers out.
     teacher_only : bool
         Scores of the teachers alone.
     """
@@ -137,9 +137,9 @@ def predict_items(
     opened = files.read_items(data, _label_columns(fitted), reading.skip_bad, ignored)
     part = opened.test or opened
     count, labels = len(part.items), part.labels
-    given = None if known is None else _read_known(known, data, labels.ids, run, fitted.names, reading)
+    known_labels = None if known is None else _read_known(known, data, labels.ids, run, fitted.names, reading)
     taught = fitted.taught_by(teacher, labels.given_ids)
-    predictions = taught.teacher_blocks(part.items) if teacher_only else taught.predict_blocks(part.items, given)
+    predictions = taught.teacher_blocks(part.items) if teacher_only else taught.predict_blocks(part.items, known_labels)
     if calls:
         predictions = ((block >= fitted.thresholds).astype(np.float32) for block in predictions)
     blocks, ids = track_progress(predictions, count, data, weight=len), map(labels.id_at, range(count))

@@ -12,7 +12,7 @@ from typing import Any
 
 from partly.distributed.launched import current_rank
 
-COLUMNS = {"mAP": "mAP", "CF1": "CF1", "OF1": "OF1", "exact_match": "exact", "P@1": "P@1"}  # metric -> heading
+COLUMNS = {"mAP": "mAP", "CF1": "CF1", "OF1": "OF1", "exact_match": "exact match", "P@1": "P@1"}  # metric -> heading
 
 
 def say(text: str) -> None:
@@ -74,8 +74,24 @@ def print_scores(rows: dict[str, dict[str, float]], report: Path | None = None, 
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("", *COLUMNS.values(), "labels", "entries", box=box.SIMPLE)
+    table = Table("", *COLUMNS.values(), "labels scored", "known entries", box=box.SIMPLE)
     for title, row in rows.items():
         scores = ("–" if row[key] != row[key] else f"{row[key]:.3f}" for key in COLUMNS)
         table.add_row(Text(printable(title)), *scores, f"{row['labels_counted']}", f"{row['entries_known']}")
+    Console().print(table)
+
+
+def print_table(title: str, header: list[str], rows: list[list[str]]) -> None:
+    """Print a table of text cells below its title."""
+    if not current_rank().first:
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    show(title)
+    table = Table(*map(one_line, header), box=box.SIMPLE)
+    for row in rows:
+        table.add_row(*(Text(one_line(cell)) for cell in row))
     Console().print(table)

@@ -192,7 +192,8 @@ def _simulate(
                 say(f"{name}, {simulation.describe_round(history[name][-1])}")
         known[name] = loop.labels
     query, (run, _) = next(iter(arms.items()))
-    write_file(run / FIGURE, figures.draw_progress(rounds_page.make_panels(history)))
+    titles, panels = simulation.SCORE_NAMES, rounds_page.make_panels(history)
+    write_file(run / FIGURE, figures.draw_progress({titles.get(name, name): curves for name, curves in panels.items()}))
     outcome = simulation.summarize(history)
     rounds_page.write(run / PAGE, f"{title}: question strategies", outcome, history, known[query])
     say("\n".join([*outcome, f"Figure: {run / FIGURE}", f"Report: {run / PAGE}"]))
@@ -216,9 +217,9 @@ class LedgerSession:
         place = without_password(labels)
         if (run / LEDGER_FILE).exists():
             recorded = atomic_io.read_checksummed(run / LEDGER_FILE)
-            if recorded["ledger"] != place.shown:
+            if recorded["ledger"] != place.address:
                 raise CheckpointError(
-                    f"{run}: asks about the ledger {recorded['ledger']}, not {place.shown}. Choose another folder."
+                    f"{run}: asks about the ledger {recorded['ledger']}, not {place.address}. Choose another folder."
                 )
             return cls(place, recorded["batch"], recorded["token"])
         batches = Ledger(place).log(dict(place.state).get("at"))
@@ -229,15 +230,15 @@ class LedgerSession:
         from partly import atomic_io
 
         if not (run / LEDGER_FILE).exists():
-            state = {"ledger": self.place.shown, "batch": self.batch, "token": self.token}
+            state = {"ledger": self.place.address, "batch": self.batch, "token": self.token}
             atomic_io.write_checksummed(run / LEDGER_FILE, state)
 
     @property
     def labels(self) -> Path:
         """Path of the labels in that state, as other commands accept it."""
         state = {**dict(self.place.state), "at": str(self.batch)}
-        mark = "&" if "?" in self.place.shown else "?"
-        return Path(f"{self.place.shown}{mark}{'&'.join(f'{name}={value}' for name, value in state.items())}")
+        mark = "&" if "?" in self.place.address else "?"
+        return Path(f"{self.place.address}{mark}{'&'.join(f'{name}={value}' for name, value in state.items())}")
 
     def append_answers(self, loop: Loop, author: str) -> None:
         """Append the answers of every round that is not in the ledger yet, under the present names of the labels."""
@@ -245,7 +246,7 @@ class LedgerSession:
 
         ledger = Ledger(self.place)
         then, now = ledger.vocabulary(self.batch), ledger.vocabulary()
-        renamed = {one.name: now.labels[one.number].name for one in then.shown if one.number in now.labels}
+        renamed = {one.name: now.labels[one.number].name for one in then.visible_labels if one.number in now.labels}
         present = {batch.key for batch in ledger.log()}
         for number, asked, replies in loop.answers():
             answered = [i for i, reply in enumerate(replies) if reply is not None]
@@ -261,4 +262,4 @@ class LedgerSession:
                 note=f"round {number} of {loop.folder.name}",
                 key=key,
             )
-            say(f"{self.place.shown}: batch {batch}, {len(answered)} answers by {author}")
+            say(f"{self.place.address}: batch {batch}, {len(answered)} answers by {author}")

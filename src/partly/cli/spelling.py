@@ -29,12 +29,12 @@ def respell(command: str, options: Iterable[str], words: Sequence[str]) -> tuple
             warnings.append("--missing at-random is now --mechanism at-random; --missing names a spelling of unknown.")
             name = "--mechanism"
         elif name.startswith("--") and name not in known:
-            name = _known_spelling(command, name, known, warnings)
+            name = _resolve_spelling(command, name, known, warnings)
         result.append(f"{name}{sign}{value}")
     return result, warnings
 
 
-def _known_spelling(command: str, name: str, known: set[str], warnings: list[str]) -> str:
+def _resolve_spelling(command: str, name: str, known: set[str], warnings: list[str]) -> str:
     new_name = RENAMED.get(command, {}).get(name)
     if new_name is not None:
         warnings.append(f"{name} of `partly {command}` is now {new_name}; the old name will be removed.")

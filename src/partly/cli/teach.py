@@ -1,15 +1,17 @@
-"""`partly teach`: zero-shot scores from the names of labels, without any label."""
+"""`partly teach`: scores without any label, from the names of labels or from a language model."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
+from partly.cli._label_names import read_names
+from partly.cli._language_model import LanguageModelOptions, ask, refuse_encoder_options
 from partly.cli.app import command
 from partly.cli.dataclass_options import Omit
 from partly.cli.options import Data, DataOptions, Device, Json, data_option, model_option, output_option
 from partly.cli.printing import print_json, say
-from partly.errors import DataError
+from partly.errors import SettingError
 
 LABEL_OPTIONS = ("labels", "absent", "uncertain", "missing", "label_columns", "tag_separator")
 
@@ -17,8 +19,13 @@ LABEL_OPTIONS = ("labels", "absent", "uncertain", "missing", "label_columns", "t
 @command("Models")
 def teach(
     data: Data,
-    names: Annotated[Path, data_option("Text file with one label name per line.")],
-    out: Annotated[Path, output_option("File for the scores: .csv or .parquet, one row per item.")],
+    names: Annotated[
+        Path,
+        data_option(
+            "Text file with one label name per line, or TOML with a guideline per label.", "--names", "--labels"
+        ),
+    ],
+    out: Annotated[Path | None, output_option("File for the scores: .csv or .parquet, one row per item.")] = None,
     descriptions: Annotated[
         Path | None, data_option("TOML file with descriptions or further phrasings of labels.")
     ] = None,
@@ -28,13 +35,14 @@ def teach(
     ] = None,
     *,
     reading: Annotated[DataOptions, Omit(*LABEL_OPTIONS)],
+    language_model: LanguageModelOptions,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """Score items by the names of labels, without any label.
+    """Score items without labels: by label names or a language model.
 
-    Scores are standardized per label and per item: 0 is the mean, 1 a standard deviation. Rank items by them, or pass
-    the file to `partly train --teacher`.
+    Scores by names are standardized per label and per item: 0 is the mean, 1 a standard deviation. A language model
+    (--url and --model) gives probabilities. Rank items by the scores, or pass the file to `partly train --teacher`.
     """
     from partly import data as files
     from partly.data.hierarchy_table import read_hierarchy
@@ -44,29 +52,23 @@ def teach(
     from partly.teachers.standardization import measure
     from partly.teachers.wording import codes
 
-    words = read_names(names)
     opened = files.read(data, skip_bad=reading.skip_bad, size=reading.size, absent="unknown", uncertain="unknown")
     part = opened.test or opened
-    hierarchy = None if reading.hierarchy is None else read_hierarchy(reading.hierarchy)
+    if language_model.url is not None or language_model.model is not None:
+        refuse_encoder_options(descriptions=descriptions, encoder=encoder, prompt=prompt)
+        ask(language_model, part, names, out, as_json)
+        return
+    if out is None:
+        raise SettingError("Give --out, the file for the scores.")
+    label_names = read_names(names)
+    hierarchy = None if reading.hierarchy is None else read_hierarchy(reading.hierarchy, label_names)
     teacher = LabelNames(descriptions, encoder, prompts=prompt, hierarchy=hierarchy, device=device_of(device))
-    silent = codes(words, teacher.descriptions)
+    silent = codes(label_names, teacher.descriptions)
     if silent:
-        say(f"Warning: {len(silent)} of {len(words)} names are codes and get no score: {', '.join(silent[:5])}")
-    labels = vocabulary(words, part.labels.ids)
-    found = measure(teacher.score_blocks(part.items, labels))
-    blocks = (found.per_item(block) for block in teacher.score_blocks(part.items, labels))
-    files.write_scores(out, blocks, part.labels.ids, words)
-    say(f"{len(part.items)} items scored for {len(words)} labels: {out}")
-    print_json({"items": len(part.items), "labels": len(words), "out": out}, as_json)
-
-
-def read_names(path: Path) -> list[str]:
-    """Read label names, one per line."""
-    try:
-        lines = path.read_text("utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read ({error}). Write one label name per line.") from None
-    names = [line.strip() for line in lines if line.strip()]
-    if not names:
-        raise DataError(f"{path}: holds no names. Write one label name per line.")
-    return names
+        say(f"Warning: {len(silent)} of {len(label_names)} names are codes and get no score: {', '.join(silent[:5])}")
+    labels = vocabulary(label_names, part.labels.ids)
+    standardization = measure(teacher.score_blocks(part.items, labels))
+    blocks = (standardization.per_item(block) for block in teacher.score_blocks(part.items, labels))
+    files.write_scores(out, blocks, part.labels.ids, label_names)
+    say(f"{len(part.items)} items scored for {len(label_names)} labels: {out}")
+    print_json({"items": len(part.items), "labels": len(label_names), "out": out}, as_json)

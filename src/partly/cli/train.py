@@ -79,7 +79,7 @@ def train_command(
     if freeze:
         config = replace(config, backbone_settings=config.backbone_settings | {"freeze": "all"})
     if descriptions is not None:
-        config = replace(config, teacher=_described(config.teacher, descriptions))
+        config = replace(config, teacher=_add_descriptions(config.teacher, descriptions))
     scores = train(
         data,
         run,
@@ -98,7 +98,7 @@ def train_command(
     print_json({"scores": scores, "report": run / "report.html"}, as_json)
 
 
-def _described(teacher: str | None, descriptions: Path) -> list[Any]:
+def _add_descriptions(teacher: str | None, descriptions: Path) -> list[Any]:
     """Return the teachers with descriptions of labels for their names."""
     from partly.teachers import NAMES, LabelNames
 
@@ -144,7 +144,7 @@ def train(
     from partly import engine
     from partly.cli import _train_summary as summary
     from partly.cli._datasets import apply_scenario, select_items
-    from partly.cli.explain import remember
+    from partly.cli.explain import record_source
     from partly.data import split_holdout
     from partly.data.formats import ledger_db
     from partly.distributed.group import process_group
@@ -169,14 +169,14 @@ def train(
     fit, hold = split_holdout(listed, hold_out, config.seed)
     fit = np.append(fit, np.arange(listed, len(opened.labels)))  # items without any label are never held out
     if len(hold):
-        say(summary.held_out_line(len(hold), len(opened.labels), opened.test is not None))
+        say(summary.holdout_line(len(hold), len(opened.labels), opened.test is not None))
     scored, final = _fit(config, prepared, fit, hold, refit, _start(start_from, labels), out)
     if not process_group().first:
         return {}
-    remember(run, data, labels, reading.meaning, scenario, config.seed)
+    record_source(run, data, labels, reading.meaning, scenario, config.seed)
     method, twice = scored.config.method, final is not scored
     say(summary.model_line(final))
-    for line in summary.teacher_lines(final):
+    for line in (*summary.start_lines(final), *summary.teacher_lines(final)):
         say(line)
     out.detail(f"{'Reason':<{summary.WIDTH}}{final.reason}")
     for line in final.calibration.describe(final.names) if final.calibration is not None else ():
@@ -231,23 +231,23 @@ def _write_report(
     from partly.cli._reporting import build_report, list_scores, score_record
     from partly.engine import write_scores
     from partly.report import page
-    from partly.report.summary import LOW_PROBABILITIES, trained_on_yes_only
+    from partly.report.summary import LOW_PROBABILITIES, is_threshold_arbitrary
 
     method, twice, on_test = scored.config.method, final is not scored, opened.test is not None
     learned = np.arange(len(opened.labels)) if on_test and twice else fit
     models = {method: final if on_test else scored}
-    made = build_report(title, models, opened, learned, hold, evidence=evidence, examples_by={method: scored})
+    report = build_report(title, models, opened, learned, hold, evidence=evidence, examples_by={method: scored})
     refitted = summary.refit_sentence(len(opened.labels), on_test) if twice else ""
-    made = replace(made, note=" ".join(filter(None, [note, refitted])))
-    page.write(made, run / "report.html")
-    write_scores(run, score_record(made, opened, hold) | _origin_of_scores(scored, twice and not on_test))
-    for line in summary.score_lines(made, opened, hold, scored):
+    report = replace(report, note=" ".join(filter(None, [note, refitted])))
+    page.write(report, run / "report.html")
+    write_scores(run, score_record(report, opened, hold) | _origin_of_scores(scored, twice and not on_test))
+    for line in summary.score_lines(report, opened, hold, scored):
         out.show(line)
-    if trained_on_yes_only(made.runs[0]):
+    if is_threshold_arbitrary(report.runs[0]):
         out.show(f"{method}: {LOW_PROBABILITIES}")
     if refitted:
         out.show(refitted)
-    return list_scores(made)
+    return list_scores(report)
 
 
 def _start(start_from: Path | None, labels: Path | None) -> dict[str, Any]:

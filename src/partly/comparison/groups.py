@@ -236,8 +236,8 @@ def _describe(name: str, value: Any) -> str:
     if name == "known_only":
         return "items with labels only" if value else "all items"
     if isinstance(value, dict):
-        parts = (_describe(k, v) if isinstance(v, dict) else f"{k} {v}" for k, v in value.items())
-        return ", ".join(parts) or f"default {name}"
+        settings = (_describe(k, v) if isinstance(v, dict) else f"{k} {v}" for k, v in value.items())
+        return ", ".join(settings) or f"default {name}"
     return value if name in ("optimizer", "machine") else f"{name} {value}"
 
 

@@ -139,23 +139,25 @@ def sentences(study: Study) -> list[str]:
     best, tied = ranking.leader, ranking.tied
     wins = f"the highest test mAP at {ranking.wins[0]} of {ranking.groups} budgets"
     if study.seeds == 1:
-        parts = [
+        sentences = [
             f"One seed is not enough to decide: {name_scheme(best)} has {wins}, which may be chance. Run more seeds "
             "(--seeds 5)."
         ]
     elif len(tied) == len(ranking.names) - 1:
-        parts = [f"No scheme is significantly best; {name_scheme(best)} has {wins}."]
+        sentences = [f"No scheme is significantly best; {name_scheme(best)} has {wins}."]
     elif tied:
         others = " and ".join(map(name_scheme, tied))
-        parts = [f"{name_scheme(best)} and {others} share the lead: they do not differ significantly."]
+        sentences = [f"{name_scheme(best)} and {others} share the lead: they do not differ significantly."]
     else:
         significant = sum(_leads_alone(best, points) for points in study.budgets().values())
         times = "each time" if significant == ranking.wins[0] else f"{significant} times"
-        parts = [f"The best way to spend a label budget is {name_scheme(best)}: it has {wins}, {times} significantly."]
-    parts += [_describe_lead(study, best, other) for other in study.schemes() if other != best]
-    parts += [_find_equal_budget(study, best, point) for point in study.points_without_share()]
-    parts += [PARTLY_KNOWN.format(study.known)] if study.known < 1 else []
-    return list(filter(None, parts))
+        sentences = [
+            f"The best way to spend a label budget is {name_scheme(best)}: it has {wins}, {times} significantly."
+        ]
+    sentences += [_describe_lead(study, best, other) for other in study.schemes() if other != best]
+    sentences += [_find_equal_budget(study, best, point) for point in study.points_without_share()]
+    sentences += [PARTLY_KNOWN.format(study.known)] if study.known < 1 else []
+    return list(filter(None, sentences))
 
 
 def _leads_alone(scheme: str, points: Mapping[str, Point]) -> bool:

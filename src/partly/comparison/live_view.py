@@ -61,8 +61,9 @@ class LiveView:
         new = len(self.records) - self.resumed
         if not new:
             return status
-        left = (time.monotonic() - self.started) / new * (self.total - len(self.records))
-        return f"{status}, about {left / 60:.0f} min left"
+        elapsed = time.monotonic() - self.started
+        left = elapsed / new * (self.total - len(self.records))
+        return f"{status}, about {left / 60:.0f} min left" if left else f"{status}, done"
 
     def build_table(self) -> Table:
         """Mean test mAP so far: a row for data, scenario and head, a column per method."""

@@ -41,19 +41,19 @@ def render(records: Sequence[Record], level: int = 2, over: str = "", published:
     column with values from papers.
     """
     groups = gather(records)
-    shown = [group for group in groups if not group.reason_withheld]
-    parts = [part for verdicts in verdict.judge(shown) for part in _render_verdict(verdicts)]
+    ranked = [group for group in groups if not group.reason_withheld]
+    lines = [part for verdicts in verdict.judge(ranked) for part in _render_verdict(verdicts)]
     for heading, same in by_scenario(groups):
-        parts += [f"{'#' * level} {escape_markdown(heading)}", ""]
+        lines += [f"{'#' * level} {escape_markdown(heading)}", ""]
         for group in same:
             table = [group.reason_withheld] if group.reason_withheld else _render_group(group, published)
-            parts += [f"**{escape_markdown(group.title)}**", "", *table, ""]
-    parts += [NOTES, ""]
-    gains = compute_gains(shown, over) if over else []
+            lines += [f"**{escape_markdown(group.title)}**", "", *table, ""]
+    lines += [NOTES, ""]
+    gains = compute_gains(ranked, over) if over else []
     if gains:
-        parts += [f"{'#' * level} Improvement over {escape_markdown(over)}", "", GAIN_NOTES, ""]
-        parts += [line for table in gains for line in _render_gains(table, over)]
-    return "\n".join(parts)
+        lines += [f"{'#' * level} Improvement over {escape_markdown(over)}", "", GAIN_NOTES, ""]
+        lines += [line for table in gains for line in _render_gains(table, over)]
+    return "\n".join(lines)
 
 
 def by_scenario(groups: Sequence[Group]) -> list[tuple[str, list[Group]]]:
@@ -87,9 +87,9 @@ def mark(text: str, best: bool, tied: bool) -> str:
 
 def _render_verdict(verdicts: Sequence[Verdict]) -> list[str]:
     overall, *scenarios = verdicts
-    parts = ["With validation labels as incomplete as training labels:", ""] if overall.validation == "partial" else []
-    parts += [f"{_summarize(overall, scenarios)} {verdict.describe_test(overall)}", ""]
-    return parts + [f"- {_summarize(part)}" for part in scenarios] + [""] * bool(scenarios)
+    lines = ["With validation labels as incomplete as training labels:", ""] if overall.validation == "partial" else []
+    lines += [f"{_summarize(overall, scenarios)} {verdict.describe_test(overall)}", ""]
+    return lines + [f"- {_summarize(part)}" for part in scenarios] + [""] * bool(scenarios)
 
 
 def _summarize(overall: Verdict, scenarios: Sequence[Verdict] = ()) -> str:

@@ -39,8 +39,8 @@ def render(records: Sequence[Record], title: str = "Comparison", over: str = "",
     groups = gather(records)
     if not groups:
         raise DataError("There is no comparison to report on: these records contain no method with hidden labels.")
-    shown = [group for group in groups if not group.reason_withheld]
-    by_validation = verdict.judge(shown)
+    ranked = [group for group in groups if not group.reason_withheld]
+    by_validation = verdict.judge(ranked)
     order = [name for verdicts in by_validation[:1] for name in verdicts[0].ranking.names]
     styles = charts.choose_styles(groups)
     filters: dict[str, Any] = {
@@ -54,13 +54,13 @@ def render(records: Sequence[Record], title: str = "Comparison", over: str = "",
         note=note,
         counts=_count(records, groups),
         verdicts=[_describe_verdicts(verdicts, styles) for verdicts in by_validation],
-        has_sound_baseline=bool(shown),
+        has_sound_baseline=bool(ranked),
         sections=[
             {"heading": heading, "groups": [(group, _draw(group, order, styles)) for group in same]}
             for heading, same in markdown.by_scenario(groups)
         ],
         over=over,
-        gains=markdown.compute_gains(shown, over) if over else [],
+        gains=markdown.compute_gains(ranked, over) if over else [],
         gain_notes=markdown.GAIN_NOTES,
         kinds=markdown.KINDS,
         few_seeds=markdown.FEW_SEEDS,

@@ -32,7 +32,7 @@ FIXED_OPTIONS = tuple(
     option
     for pair in STORED_NAMES.items()
     for option in dict.fromkeys(pair)
-    if option not in (*CELL_OPTIONS, "hierarchy", "penalty", "recipe")  # a preset would choose the method
+    if option not in (*CELL_OPTIONS, "hierarchy", "penalty")
 )
 OPTIONAL = ("asks", "size", "known_only", "method_sha256")  # fields that only some cells have
 

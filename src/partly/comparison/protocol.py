@@ -239,6 +239,8 @@ def _test(
         "ran": config.to_json(),
         "best_epoch": fitted.progress.best_epoch,
         "validation_score": fitted.progress.best_score,
+        "start_score": fitted.progress.notes.get("start", {}).get("validation_mAP"),
+        "validation_curve": fitted.progress.scores,
         "test": _without_nan(best),
         "last": _without_nan(last),
         "predictions_sha256": test.predictions_sha256,

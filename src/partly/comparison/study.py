@@ -125,18 +125,18 @@ def write(studies: Sequence[Study], out: Path, name: str, title: str) -> None:
 
 def render_markdown(studies: Sequence[Study], level: int, save: Callable[[str, bytes], str]) -> str:
     """Render answers, charts and tables; `save` stores a chart by its name and returns its address."""
-    parts = []
+    lines = []
     for study in studies:
         address = save(f"{study.data}-{study.head}", draw(study).svg)
         heading = f"{escape_markdown(study.data)}, {escape_markdown(study.head)}"
-        parts += [f"{'#' * level} {heading}", "", answer(study), ""]
-        parts += [f"![Test mAP by share]({quote(address)})", "", *render_table(study), ""]
-    return "\n".join([*parts, NOTES, ""])
+        lines += [f"{'#' * level} {heading}", "", answer(study), ""]
+        lines += [f"![Test mAP by share]({quote(address)})", "", *render_table(study), ""]
+    return "\n".join([*lines, NOTES, ""])
 
 
 def render_html(studies: Sequence[Study], title: str) -> str:
     """Render a self-contained page."""
-    parts = [
+    sections = [
         {
             "title": f"{study.data}, {study.head}",
             "answer": sentences(study),
@@ -149,7 +149,7 @@ def render_html(studies: Sequence[Study], title: str) -> str:
     ]
     used = dict.fromkeys(p.scheme for study in studies for p in study.points)
     schemes = {scheme: SCHEMES[scheme] for scheme in used if scheme in SCHEMES}
-    return load_template("study.html").render(title=title, studies=parts, schemes=schemes, notes=NOTES)
+    return load_template("study.html").render(title=title, studies=sections, schemes=schemes, notes=NOTES)
 
 
 def render_table(study: Study) -> list[str]:

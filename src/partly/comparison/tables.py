@@ -14,22 +14,10 @@ from partly.comparison import markdown, verdict
 from partly.comparison.groups import Group, Row, gather
 from partly.comparison.results import Record
 from partly.errors import SettingError, did_you_mean
+from partly.report.layout import LATEX, escape_latex
 
 SUFFIXES = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".json": "json"}
 FORMATS = tuple(SUFFIXES.values())
-LATEX = {
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "[": "{[}",  # at the beginning of a row it would be an option of the line break
-    "]": "{]}",
-    "±": r"$\pm$",
-    "≈": r"$\approx$",
-}
 
 
 def table(lines: Sequence[Record], format: str = "latex") -> str:
@@ -80,7 +68,7 @@ def find_format(path: Path) -> str:
 
 def find_leaders(groups: Sequence[Group]) -> list[dict[str, Any]]:
     """Return the leading methods of each kind of validation, over all groups and for each scenario."""
-    shown = [group for group in groups if not group.reason_withheld]
+    ranked = [group for group in groups if not group.reason_withheld]
     return [
         {
             "validation": part.validation,
@@ -90,7 +78,7 @@ def find_leaders(groups: Sequence[Group]) -> list[dict[str, Any]]:
             "verdict": part.certainty,
             "races": part.ranking.groups,
         }
-        for part in chain(*verdict.judge(shown))
+        for part in chain(*verdict.judge(ranked))
     ]
 
 
@@ -99,13 +87,13 @@ def find_leaders(groups: Sequence[Group]) -> list[dict[str, Any]]:
 
 def _to_latex(groups: Sequence[Group]) -> str:
     """One tabular per group; needs the package booktabs."""
-    parts = ["% Needs \\usepackage{booktabs}. Bold: the leader. $\\approx$: not significantly worse."]
+    lines = ["% Needs \\usepackage{booktabs}. Bold: the leader. $\\approx$: not significantly worse."]
     for heading, same in markdown.by_scenario(groups):
         for group in same:
             reason = group.reason_withheld
             title = f"% {' '.join(f'{heading}: {group.title}'.split())}"
-            parts += ["", title, *([f"% {reason}"] if reason else _to_tabular(group))]
-    return "\n".join([*parts, ""])
+            lines += ["", title, *([f"% {reason}"] if reason else _to_tabular(group))]
+    return "\n".join([*lines, ""])
 
 
 def _to_tabular(group: Group) -> Iterator[str]:
@@ -125,10 +113,6 @@ def _to_tabular(group: Group) -> Iterator[str]:
         yield " & ".join(cells) + r" \\"
     yield "\\bottomrule"
     yield "\\end{tabular}"
-
-
-def escape_latex(text: str) -> str:
-    return "".join(LATEX.get(sign, sign) for sign in " ".join(text.split()))
 
 
 # ---------------------------------------------------------------- CSV and JSON

@@ -42,8 +42,8 @@ def judge(groups: Sequence[Group]) -> list[list[Verdict]]:
     for validation in sorted({group.validation for group in groups}):
         same = [group for group in groups if group.validation == validation]
         scenarios = sorted({group.scenario for group in same})
-        parts = ["", *scenarios] if len(scenarios) > 1 else scenarios
-        verdicts = [_judge_scenario(same, validation, part) for part in parts]
+        scopes = ["", *scenarios] if len(scenarios) > 1 else scenarios
+        verdicts = [_judge_scenario(same, validation, part) for part in scopes]
         if verdicts and verdicts[0]:
             results.append([verdict for verdict in verdicts if verdict])
     return results
@@ -102,9 +102,9 @@ def _name_leaders(verdicts: Sequence[Verdict], text: type[str], bold: Bold) -> s
 
 def _join_names(names: Sequence[str], text: type[str], bold: Bold) -> str:
     """Join the first few names, and count the others."""
-    shown = names if len(names) <= MAX_NAMED + 1 else names[:MAX_NAMED]  # "and 1 other" would be longer than its name
-    others = [f"{len(names) - len(shown)} others"] if len(shown) < len(names) else []
-    *head, last = [*map(bold, shown), *others]
+    listed = names if len(names) <= MAX_NAMED + 1 else names[:MAX_NAMED]  # "and 1 other" would be longer than its name
+    others = [f"{len(names) - len(listed)} others"] if len(listed) < len(names) else []
+    *head, last = [*map(bold, listed), *others]
     return text("{} and {}").format(text(", ").join(head), last) if head else last
 
 

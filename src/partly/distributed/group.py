@@ -57,9 +57,9 @@ class Group(RankInfo):
         """Replace tensors by their means over all processes; equal values keep their bits."""
         if self.count == 1:
             return
-        there = [tensor for tensor in tensors if tensor is not None]
-        flat = self.total(torch.cat([tensor.reshape(-1) for tensor in there])).div_(self.count)
-        for tensor, part in zip(there, flat.split([tensor.numel() for tensor in there]), strict=True):
+        present = [tensor for tensor in tensors if tensor is not None]
+        flat = self.total(torch.cat([tensor.reshape(-1) for tensor in present])).div_(self.count)
+        for tensor, part in zip(present, flat.split([tensor.numel() for tensor in present]), strict=True):
             tensor.copy_(part.view_as(tensor))
 
     def wait(self) -> None:
@@ -87,15 +87,15 @@ class Group(RankInfo):
             return
         marks = torch.tensor([_mark(list(on)), *map(_mark, on.values())])
         size = self.total(torch.tensor([len(marks), len(marks) ** 2]))
-        told = ["the number of things to compare"]
+        different = ["the number of things to compare"]
         if int(size[1]) * self.count == int(size[0]) ** 2:  # the same in all
             with _explain_errors():
                 _import_distributed().broadcast(first := marks.clone(), 0)
             other = self.total((marks != first).long())
-            told = [name for name, count in zip(["the names", *on], other.tolist(), strict=True) if count]
-        if told:
+            different = [name for name, count in zip(["the names", *on], other.tolist(), strict=True) if count]
+        if different:
             raise PartlyError(
-                "The processes of this run are not at one; they differ in" + listing(told, len(told)) + "\nGive all of "
+                "The processes of this run differ in" + listing(different, len(different)) + "\nGive all of "
                 "them the same data, settings and versions, on machines of one kind; the run folder must be one that "
                 "all of them see."
             )
@@ -143,13 +143,13 @@ def _import_distributed() -> Any:
 
 
 def _minutes() -> float:
-    said = os.environ.get(WAIT, "")
+    setting = os.environ.get(WAIT, "")
     try:
-        minutes = float(said or MINUTES)
+        minutes = float(setting or MINUTES)
     except ValueError:
         minutes = 0.0
     if not 0.0 < minutes < 1e6:
-        raise SettingError(f"{WAIT}={said!r} should be a number of minutes above 0.")
+        raise SettingError(f"{WAIT}={setting!r} should be a number of minutes above 0.")
     return minutes
 
 
@@ -159,11 +159,13 @@ def _explain_errors() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        place, words = current_rank(), str(error).splitlines()[0]
-        words = words.split("] ", 1)[-1].split(". ")[0]  # without the place in the code of gloo, and what it guesses
+        place, message = current_rank(), str(error).splitlines()[0]
+        message = message.split("] ", 1)[-1].split(". ")[
+            0
+        ]  # without the place in the code of gloo, and what it guesses
         raise Lost(
             f"process {place.rank} of {place.count}: another process of this run has ended or does not answer "
-            f"({words}). What was saved is intact: start the run again, with any number of "
+            f"({message}). What was saved is intact: start the run again, with any number of "
             "processes, and it goes on from the newest checkpoint in its folder."
         ) from error
 

@@ -85,9 +85,9 @@ class _OverBatch(TorchFunctionMode):
         over = (0, *range(2, x.ndim))
         mean = x.mean(over)  # torch.var_mean takes many times as long on maps whose channels lie together
         variance = (x - mean.detach().view(1, -1, *[1] * (x.ndim - 2))).square().mean(over)
-        own = x.numel() / x.shape[1] if self.rows.start < self.rows.stop else 0.0
+        item_count = x.numel() / x.shape[1] if self.rows.start < self.rows.stop else 0.0
         placed = x.new_zeros(self.group.count, 3, x.shape[1])
-        placed[self.group.rank] = torch.stack([torch.full_like(mean, own), mean, variance])
+        placed[self.group.rank] = torch.stack([torch.full_like(mean, item_count), mean, variance])
         counts, means, variances = _total(placed, self.group).unbind(1)
         shares = counts / counts.sum(dim=0)
         mean = (shares * means).sum(dim=0)
@@ -98,10 +98,10 @@ class _OverBatch(TorchFunctionMode):
         items, or are recomputed for the gradient."""
         if not training or not 0 < p < 1 or len(x) % self.own or _is_recomputed():
             return F.dropout(x, p, training, inplace)
-        each = len(x) // self.own
+        block = len(x) // self.own
         start = self.rows.start if self.rows.start < self.rows.stop else 0
-        whole = x.new_empty(self.of * each, *x.shape[1:]).bernoulli_(1 - p, generator=self.common).div_(1 - p)
-        mask = whole[start * each : start * each + len(x)]
+        whole = x.new_empty(self.of * block, *x.shape[1:]).bernoulli_(1 - p, generator=self.common).div_(1 - p)
+        mask = whole[start * block : start * block + len(x)]
         return x.mul_(mask) if inplace else x * mask
 
 

@@ -37,8 +37,8 @@ class _Line:
         words, begun = self.steps[-1] if self.steps else ("", time.monotonic())
         seconds = time.monotonic() - begun
         sign = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"[int(seconds * PER_SECOND) % 10]
-        shown = f"{sign} {words} ({seconds:.0f} s)" if seconds >= DELAY_SECONDS else ""
-        return Text(shown, no_wrap=True, overflow="ellipsis")
+        line = f"{sign} {words} ({seconds:.0f} s)" if seconds >= DELAY_SECONDS else ""
+        return Text(line, no_wrap=True, overflow="ellipsis")
 
     def start(self) -> None:
         if self.steps and not self.bars and self.display is None:

@@ -31,8 +31,8 @@ class BatchShard:
         whole batch, one or several tensors [B, ...]."""
         known = None if z is None else z[self.rows] if self.rows.start < self.rows.stop else z[:1]
         with over_batch(self.own, self.rows, self.of, self.group):
-            made = network(self.own, known)
-        return self.gather(made) if isinstance(made, Tensor) else tuple(map(self.gather, made))
+            logits = network(self.own, known)
+        return self.gather(logits) if isinstance(logits, Tensor) else tuple(map(self.gather, logits))
 
     def gather(self, own: Tensor) -> Tensor:
         """Return the rows of all processes, [B, ...], from those of this one."""

@@ -11,7 +11,8 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache, wraps
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any, ParamSpec, TypeVar
 ASKED = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # who sets one of them has chosen
 P = ParamSpec("P")
 R = TypeVar("R")
+J = TypeVar("J")
 SMALL = 1 << 28  # items x features x labels below which threads wait for each other longer than they compute
 
 
@@ -50,8 +52,11 @@ def choose(size: float, root: Path = Path("/")) -> tuple[int, str]:
     asked = next((f"{name}={os.environ[name]}" for name in ASKED if os.environ.get(name)), None)
     if asked is not None:
         return 0, asked
-    there = cores(root)
-    return there, f"{there} core{'s' if there > 1 else ''} available; on a busy machine set OMP_NUM_THREADS=1"
+    available = cores(root)
+    return (
+        available,
+        f"{available} core{'s' if available > 1 else ''} available; on a busy machine set OMP_NUM_THREADS=1",
+    )
 
 
 def size_of(items: Any, labels: Any) -> float:
@@ -100,6 +105,20 @@ def workers() -> int:
     import torch
 
     return _LIMIT.before or torch.get_num_threads()
+
+
+def parallel_map(function: Callable[[J], R], jobs: Sequence[J]) -> list[R]:
+    """Apply a function to independent jobs in `workers` threads, or in this one if the work is small. Each uses one
+    thread of BLAS, so results do not depend on the number of cores."""
+    count = 1 if _LIMIT.inside else min(workers(), len(jobs))
+    _LIMIT.enter()
+    try:
+        if count <= 1:
+            return [function(job) for job in jobs]
+        with ThreadPoolExecutor(count) as pool:
+            return list(pool.map(function, jobs))
+    finally:
+        _LIMIT.leave()
 
 
 class _Limit:

@@ -105,7 +105,7 @@ def missing(context: CheckContext) -> list[Finding]:
 def measure_dispersion(counts: npt.NDArray[np.int64], chances: npt.NDArray[np.float64]) -> tuple[float, float] | None:
     """Test whether counts [K] are sums of independent draws with these chances: (p-value, variance ratio).
 
-    Return None where all chances are 0 or 1, or where there is one count.
+    Return None if all chances are 0 or 1, or if there is only one count.
     """
     spread = chances * (1 - chances)
     variance, df = float(spread.sum()), len(counts) - 1
@@ -119,11 +119,11 @@ def measure_dispersion(counts: npt.NDArray[np.int64], chances: npt.NDArray[np.fl
 
 def _report_dispersion(axis: str, p: float, ratio: float, only_yes: bool) -> Finding:
     numbers: dict[str, Any] = {"by": axis, "p": p, "variance_ratio": ratio}
-    test = f"dispersion test, variance {ratio:.2f} times the random one, p = {p:.2g}"
+    test = f"dispersion test: variance ratio {ratio:.2f}, p = {p:.2g}"
     if p >= DISPERSION_RISK:
         return Finding("fine", f"Known entries per {axis} vary as if drawn at random ({test}).", numbers=numbers)
     direction = "more" if ratio > 1 else "less"
-    text = f"Known entries are not a random sample: their number per {axis} varies {direction} than that ({test})."
+    text = f"Known entries are not a random sample: their number per {axis} varies {direction} than in one ({test})."
     if only_yes and axis == "label":
         text += " Only yes is known, so this also reflects how frequent labels are."
     return Finding("note", text, DISPERSION_REMEDIES[axis, ratio > 1], numbers=numbers)

@@ -11,22 +11,24 @@ from scipy.special import expit, stdtrit
 
 from partly.doctor.checks import check
 from partly.doctor.context import CheckContext, Finding
+from partly.engine import TrainConfig, taught_logits
 from partly.estimators.classifier import Classifier
 from partly.labels import Labels, scored
 from partly.model_choice.missingness import missingness
 from partly.registry import About
 
-MANY_HIDDEN = 0.5  # hidden yes for each known one
+MIN_HIDDEN_RATIO = 0.5  # hidden yes per known yes, from which a method for unknown entries is suggested
 MIN_YES = 20  # known yes of a label, below which the estimate of its hidden yes is weak
 HIDDEN_REMEDY = "Use a method that does not treat unknown as no, such as `auto`; `partly methods` lists others."
 MIN_ENTRIES = 20  # known and unknown entries each that a label needs to be tested
 MAX_LABELS = 40  # labels that are tested for missingness by features
 JACKKNIFE_GROUPS = 20
-STRICTER_INTERVAL = 1.86  # half an interval of 99.9 % / half of one of 95 %, by 19 degrees of freedom
+STRICTER_INTERVAL = 1.86  # width of a 99.9 % interval / width of a 95 % one (t, 19 degrees of freedom)
 MIN_AUC = 0.55  # AUC from which missingness by features matters
 WRONG_SHARES = (0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2)  # candidate shares of wrong entries
 MIN_EVIDENCE = 15.0  # twice the gain in log likelihood; by chance alone it is above 10.8 once in 2,000 times
 MIN_KNOWN = 20  # known yes and no each that a label needs to be searched for wrong entries
+TEACHER_CONFIDENCE = 0.95  # probability of the opposite answer, from which an entry is listed
 MAX_SHOWN = 100  # wrong entries in a finding
 Floats = npt.NDArray[np.float64]
 
@@ -49,9 +51,9 @@ def hidden_yes(context: CheckContext) -> list[Finding]:
     if weak:
         text += f" The estimate is weak for the {weak} labels with fewer than {MIN_YES} known yes."
     if not no.any():
-        text += " Only yes is known, so it is too high where labels are hard to predict."
+        text += " Only yes is known, so the estimate is too high for labels that are hard to predict."
     numbers = {"hidden": {name: round(float(h), 1) for name, h in zip(labels.names, hidden, strict=True)}}
-    if hidden.sum() < MANY_HIDDEN * yes.sum():
+    if hidden.sum() < MIN_HIDDEN_RATIO * yes.sum():
         return [Finding("fine", text, numbers=numbers)]
     return [Finding("note", text, HIDDEN_REMEDY, numbers=numbers)]
 
@@ -138,14 +140,14 @@ def wrong_labels(context: CheckContext) -> list[Finding]:
     if not len(columns):
         return []
     pairs = list(scored.iter_yes_no(context.scores, labels.ternary()))
-    parts = [_standardize(*pairs[j]) for j in columns]
-    fits = {share: [_fit_line(s, y, share) for s, y in parts] for share in (0.0, *WRONG_SHARES)}
+    samples = [_standardize(*pairs[j]) for j in columns]
+    fits = {share: [_fit_line(s, y, share) for s, y in samples] for share in (0.0, *WRONG_SHARES)}
     gains = {share: 2 * sum(a[0] - b[0] for a, b in zip(fits[0.0], fits[share], strict=True)) for share in WRONG_SHARES}
     best = max(gains, key=lambda share: gains[share])
     if gains[best] < MIN_EVIDENCE:
         return []
-    entries = _find_wrong_entries(context, columns, parts, [line for _, line in fits[best]], best)
-    known = sum(len(y) for _, y in parts)
+    entries = _find_wrong_entries(context, columns, samples, [line for _, line in fits[best]], best)
+    known = sum(len(y) for _, y in samples)
     numbers = {"share": best, "evidence": gains[best], "known": known, "doubted": len(entries)}
     first = "; ".join(f"{e['item']} {e['label']} {e['given']}" for e in entries[:3])
     text = (
@@ -154,6 +156,40 @@ def wrong_labels(context: CheckContext) -> list[Finding]:
     )
     remedy = "Review the listed entries (--json lists them, most confident first); correct or blank wrong ones."
     return [Finding("warning", text, remedy, numbers=numbers, entries=tuple(entries[:MAX_SHOWN]))]
+
+
+@check(About(needs="features"))
+def teacher_contradicts(context: CheckContext) -> list[Finding]:
+    """Known entries that contradict a zero-shot prediction from the label names, for images and texts.
+
+    Names are read by a pretrained encoder and calibrated on the known entries of other items, so this check also finds
+    errors that a model trained on these labels would learn.
+    """
+    labels = context.labels
+    if not labels.counts()[1].any():
+        return []  # without a known no, the model predicts which entries are known
+    logits = taught_logits(TrainConfig(seed=context.seed), context.features, labels)
+    if logits is None:
+        return []
+    row, column, value = labels.entries()
+    p = expit(logits[row, column].astype(np.float64))
+    probability = np.where(value > 0, p, 1 - p)  # of the given answer
+    order = np.argsort(probability, kind="stable")
+    worst = order[probability[order] < 1 - TEACHER_CONFIDENCE]
+    if not len(worst):
+        return []
+    entries = tuple(
+        {"item": labels.id_at(int(row[k])), "label": labels.names[column[k]]}
+        | {"given": "yes" if value[k] > 0 else "no", "probability": round(float(1 - probability[k]), 4)}
+        for k in worst[:MAX_SHOWN]
+    )
+    first = "; ".join(f"{e['item']} {e['label']} {e['given']}" for e in entries[:3])
+    text = (
+        f"Predictions from label names contradict {len(worst)} of {len(row)} known entries, for example {first}. "
+        f"By their probabilities, about {probability[worst].sum():.0f} of these entries are nevertheless right."
+    )
+    remedy = "Review the listed entries (--json lists them, most confident first)."
+    return [Finding("note", text, remedy, numbers={"contradicted": len(worst), "known": len(row)}, entries=entries)]
 
 
 def _standardize(yes: npt.NDArray[Any], no: npt.NDArray[Any]) -> tuple[Floats, Floats]:
@@ -191,7 +227,7 @@ def _find_wrong_entries(
         column = np.asarray(z[:, [j]].toarray() if labels.sparse else z[:, [j]]).ravel()
         rows = np.concatenate([np.flatnonzero(column == 1), np.flatnonzero(column == -1)])  # as the scores lie
         for k in np.flatnonzero(wrong > 0.5):
-            given = "yes" if y[k] == 1 else "no"
-            entry = {"item": labels.id_at(int(rows[k])), "label": labels.names[j], "given": given}
+            answer = "yes" if y[k] == 1 else "no"
+            entry = {"item": labels.id_at(int(rows[k])), "label": labels.names[j], "given": answer}
             entries.append(entry | {"chance_to_be_wrong": round(float(wrong[k]), 4)})
     return sorted(entries, key=lambda entry: -entry["chance_to_be_wrong"])

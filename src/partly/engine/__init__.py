@@ -26,7 +26,7 @@ from partly.engine.folder import (
     write_scores,
 )
 from partly.engine.memory import check_memory, estimate_memory, weight_memory
-from partly.engine.pipeline import PreparedData, apply_hierarchy, fit_calibrated, prepare, resolve
+from partly.engine.pipeline import PreparedData, apply_hierarchy, fit_calibrated, prepare, resolve, teach
 from partly.engine.plan import MemoryEstimate, Plan
 from partly.engine.reasons import reasons
 from partly.engine.resolution import (
@@ -37,7 +37,7 @@ from partly.engine.resolution import (
     resolve_config,
     spell_out,
 )
-from partly.engine.teaching import zero_shot
+from partly.engine.teaching import taught_logits, zero_shot
 from partly.engine.training import Validation
 from partly.engine.verification import verify
 from partly.engine.warm_start import match_labels, warm_start
@@ -93,6 +93,8 @@ __all__ = [
     "save",
     "spell_out",
     "state_of",
+    "taught_logits",
+    "teach",
     "verify",
     "warm_start",
     "weight_memory",

@@ -29,10 +29,12 @@ from partly.networks.backbones import Backbone
 
 def backbones_of(fitted: FittedModel) -> list[Backbone]:
     """Return the backbones that compute maps of images; a method with two networks has two."""
-    seen = chain(fitted.method.modules(), fitted.body.modules() if fitted.body is not None else ())
-    given = fitted.method.task.items
-    kind = (given.origin or given).kind
-    return [part for part in seen if isinstance(part, Backbone) and part.makes == "map"] if kind == "pictures" else []
+    modules = chain(fitted.method.modules(), fitted.body.modules() if fitted.body is not None else ())
+    items = fitted.method.task.items
+    kind = (items.origin or items).kind
+    return (
+        [part for part in modules if isinstance(part, Backbone) and part.makes == "map"] if kind == "pictures" else []
+    )
 
 
 def logits_of(fitted: FittedModel, x: Tensor) -> Tensor:
@@ -53,35 +55,35 @@ def activation(fitted: FittedModel, items: Items, labels: Sequence[int]) -> npt.
         eval_mode(fitted.method),
         eval_mode(fitted.body or fitted.method),
         torch.enable_grad(),
-        _record_maps(backbones) as kept,
+        _record_maps(backbones) as recorded,
     ):
         logits = logits_of(fitted, x)
         chosen = logits[torch.arange(len(x)), torch.tensor(labels)].sum()
         if not chosen.requires_grad:
             raise SettingError(f"No gradient goes through the predictions of {fitted.config.method}: no evidence.")
-        gradients = torch.autograd.grad(chosen, kept)
-    places = [(maps * gradient).sum(dim=1) for maps, gradient in zip(kept, gradients, strict=True)]
-    found: npt.NDArray[np.float32] = torch.stack(places).sum(dim=0).detach().float().cpu().numpy()
-    return found
+        gradients = torch.autograd.grad(chosen, recorded)
+    products = [(maps * gradient).sum(dim=1) for maps, gradient in zip(recorded, gradients, strict=True)]
+    evidence: npt.NDArray[np.float32] = torch.stack(products).sum(dim=0).detach().float().cpu().numpy()
+    return evidence
 
 
 @contextmanager
 def _record_maps(backbones: Sequence[Backbone]) -> Iterator[list[Tensor]]:
     """Record the maps that these backbones compute within this context. The gradient starts there and does not go
     through the backbone, which is large and may be frozen."""
-    made: list[Tensor] = []
+    recorded: list[Tensor] = []
 
-    def keeping(backbone: Backbone) -> None:
+    def record(backbone: Backbone) -> None:
         def maps(x: Tensor) -> Tensor:
-            made.append(type(backbone).maps(backbone, x).detach().requires_grad_())
-            return made[-1]
+            recorded.append(type(backbone).maps(backbone, x).detach().requires_grad_())
+            return recorded[-1]
 
         vars(backbone)["maps"] = maps  # before that of the class, for this one object
 
     for backbone in backbones:
-        keeping(backbone)
+        record(backbone)
     try:
-        yield made
+        yield recorded
     finally:
         for backbone in backbones:
             del vars(backbone)["maps"]

@@ -99,9 +99,9 @@ def add_copies(folder: Path) -> None:
     run = run_of(folder)
     tensors, record = _read(records(folder)[-1], run)
     alike = [_read(path, run)[1]["tensors_sha256"] == record["tensors_sha256"] for path in records(folder)]
-    said = {name: value for name, value in record.items() if name not in ("format", "run", "tensors_sha256")}
+    content = {name: value for name, value in record.items() if name not in ("format", "run", "tensors_sha256")}
     for _ in range(KEEP - sum(alike)):
-        save(folder, tensors, said)
+        save(folder, tensors, content)
 
 
 def load(folder: Path) -> tuple[Tensors, dict[str, Any], list[str]] | None:
@@ -223,8 +223,8 @@ def _read(path: Path, run: str | None) -> tuple[Tensors, dict[str, Any]]:
             raise CheckpointError(f"{path.name} is damaged (its checksum does not match)")
         record: dict[str, Any] = read_json(body)
         if not isinstance(record, dict) or record.get("format") != FORMAT:
-            there = record.get("format") if isinstance(record, dict) else None
-            raise CheckpointError(f"{path.name} has format {there!r}; this version reads {FORMAT}")
+            version = record.get("format") if isinstance(record, dict) else None
+            raise CheckpointError(f"{path.name} has format {version!r}; this version reads {FORMAT}")
         if record.get("run") != run:
             raise CheckpointError(f"{path.name} belongs to another run than run.json")
         tensors = path.with_suffix(".safetensors")

@@ -49,17 +49,17 @@ def make_features(
 ) -> tuple[int, int]:
     """Compute missing features, here or with the executor `results`; return the number of items and of features. `say`
     prints which backbone is used."""
-    made = lazy_features(items, _choose_backbone(items, backbone), settings or {}, device)
-    say(describe_backbone(made.origin))
-    _make(made, ids, folder, save_seconds, results)
-    return len(made), made.width
+    features = lazy_features(items, _choose_backbone(items, backbone), settings or {}, device)
+    say(describe_backbone(features.origin))
+    _make(features, ids, folder, save_seconds, results)
+    return len(features), features.width
 
 
 def describe_backbone(origin: Origin) -> str:
     """Return a sentence about the backbone of features and the origin of its weights."""
     weights = backbones.weights_of(origin.backbone, origin.settings)
-    words = f"Features of {origin.kind}: backbone {origin.backbone}, {weights}."
-    return f"Warning: {words} They know nothing of {origin.kind}." if weights == backbones.RANDOM else words
+    text = f"Features of {origin.kind}: backbone {origin.backbone}, {weights}."
+    return f"Warning: {text} They know nothing of {origin.kind}." if weights == backbones.RANDOM else text
 
 
 def _choose_backbone(items: Items, backbone: str | None) -> str:
@@ -77,7 +77,7 @@ def _choose_backbone(items: Items, backbone: str | None) -> str:
 
 
 def precompute_features(items: Items, config: TrainConfig, device: str = "cpu", like: Items | None = None) -> Items:
-    """Return the features that a frozen backbone computes of items; other items as they are.
+    """Return the features that a frozen backbone computes of items; other items unchanged.
 
     A backbone is frozen unless images are augmented, a head takes its maps, or it is the caller's own module.
     like: training items, whose backbone computes the features of these too.
@@ -86,21 +86,21 @@ def precompute_features(items: Items, config: TrainConfig, device: str = "cpu", 
     if like is not None and origin is not None and items.kind != "features":
         resized, body = resize_like_training(items, origin), rebuild_body(origin, device)
         return load_or_compute(LazyFeatures(resized, body, origin, like.shape[0]))
-    given = with_default_backbone(config, items)
-    backbone, head = given.get("backbone"), config.head
+    explicit = with_default_backbone(config, items)
+    backbone, head = explicit.get("backbone"), config.head
     takes_items = isinstance(head, str) and head != "auto" and (head == NONE or takes_maps(head))
-    if not isinstance(backbone, str) or items.kind == "features" or takes_items or given.get("augment"):
+    if not isinstance(backbone, str) or items.kind == "features" or takes_items or explicit.get("augment"):
         return items
-    settings = backbones.find(backbone).complete(given.get("backbone_settings", {}))
+    settings = backbones.find(backbone).complete(explicit.get("backbone_settings", {}))
     return load_or_compute(lazy_features(items, backbone, settings, device)) if settings["freeze"] == "all" else items
 
 
-def load_or_compute(made: LazyFeatures) -> PrecomputedFeatures:
+def load_or_compute(features: LazyFeatures) -> PrecomputedFeatures:
     """Return the features from a folder of the cache; compute them into it the first time."""
-    folder = cache_folder() / "features" / made.digest()[:32]
+    folder = cache_folder() / "features" / features.digest()[:32]
     folder.parent.mkdir(parents=True, exist_ok=True)
-    _make(made, [], folder, SAVE_SECONDS)
-    return PrecomputedFeatures(map_npy(folder / ARRAY), made.origin, made.source)
+    _make(features, [], folder, SAVE_SECONDS)
+    return PrecomputedFeatures(map_npy(folder / ARRAY), features.origin, features.source)
 
 
 def cached_features(items: Items) -> Items:
@@ -109,7 +109,7 @@ def cached_features(items: Items) -> Items:
 
 
 def _make(
-    made: LazyFeatures,
+    features: LazyFeatures,
     ids: Sequence[str],
     folder: Path,
     save_seconds: float,
@@ -117,52 +117,52 @@ def _make(
 ) -> None:
     key = {
         "format": FORMAT_VERSION,
-        **made.origin.plain(),
-        "items": len(made),
-        "data_sha256": made.source.digest(),
-        "width": made.width,
+        **features.origin.plain(),
+        "items": len(features),
+        "data_sha256": features.source.digest(),
+        "width": features.width,
     }
-    fitted = save(dict(made.origin.fitted)) if made.origin.fitted else b""
+    fitted = save(dict(features.origin.fitted)) if features.origin.fitted else b""
     key |= {"fitted_sha256": hashlib.sha256(fitted).hexdigest()} if fitted else {}
     with atomic_io.locked(folder):
         _claim(folder, key, ids)
         if fitted and not (folder / FITTED).exists():
             atomic_io.write_file(folder / FITTED, fitted)
         if not (folder / DIGEST).exists():
-            with step(f"Computing features of {len(made):,} items"):
-                _compute(made, folder, save_seconds, results)
+            with step(f"Computing features of {len(features):,} items"):
+                _compute(features, folder, save_seconds, results)
 
 
-def _compute(made: LazyFeatures, folder: Path, save_seconds: float, results: Results | None) -> None:
-    whole, array = count_done(folder), _map_matrix(folder, (len(made), made.width))
-    count = made.chunk_size * (1 if results is None else BATCHES_PER_JOB)
-    parts = [slice(i, min(i + count, len(made))) for i in range(whole, len(made), count)]
-    early: dict[int, int] = {}  # of blocks that came before those in front of them: where each begins and ends
+def _compute(features: LazyFeatures, folder: Path, save_seconds: float, results: Results | None) -> None:
+    done, array = count_done(folder), _map_matrix(folder, (len(features), features.width))
+    count = features.chunk_size * (1 if results is None else BATCHES_PER_JOB)
+    slices = [slice(i, min(i + count, len(features))) for i in range(done, len(features), count)]
+    finished_ahead: dict[int, int] = {}  # of blocks that came before those in front of them: where each begins and ends
     saved = time.monotonic()
-    title = f"Features by {made.origin.backbone}"
-    blocks = _blocks(made, parts, results)
-    for rows, x in track_progress(blocks, len(made) - whole, title, weight=lambda block: len(block[1])):
+    title = f"Features by {features.origin.backbone}"
+    blocks = _blocks(features, slices, results)
+    for rows, x in track_progress(blocks, len(features) - done, title, weight=lambda block: len(block[1])):
         array[rows] = x.numpy()
         _refuse_undefined(array[rows], rows.start)
-        early[rows.start] = rows.stop
-        while whole in early:
-            whole = early.pop(whole)
+        finished_ahead[rows.start] = rows.stop
+        while done in finished_ahead:
+            done = finished_ahead.pop(done)
         if time.monotonic() - saved >= save_seconds:
-            _save(folder, array, whole)
+            _save(folder, array, done)
             saved = time.monotonic()
-    _save(folder, array, len(made))
+    _save(folder, array, len(features))
     del array
-    words = f"{atomic_io.sha256_of(folder / ARRAY)}  {ARRAY}\n"
-    atomic_io.write_file(folder / DIGEST, words.encode())  # last: where it is, the features are whole
+    checksum_line = f"{atomic_io.sha256_of(folder / ARRAY)}  {ARRAY}\n"
+    atomic_io.write_file(folder / DIGEST, checksum_line.encode())  # last: where it is, the features are whole
 
 
-def _blocks(made: LazyFeatures, parts: list[slice], results: Results | None) -> Iterator[tuple[slice, Tensor]]:
+def _blocks(features: LazyFeatures, slices: list[slice], results: Results | None) -> Iterator[tuple[slice, Tensor]]:
     """Yield the features of each part. Batches are the same wherever they are computed; executors return them in any
     order."""
     if results is None:
-        yield from zip(parts, made.stream(parts), strict=True)
+        yield from zip(slices, features.stream(slices), strict=True)
         return
-    for rows, x in results(parts, made.take):
+    for rows, x in results(slices, features.take):
         if isinstance(x, Died):
             raise CheckpointError(f"Items {rows.start} to {rows.stop - 1}: {x.words}. Start again to go on.")
         yield rows, x
@@ -201,12 +201,14 @@ def _claim(folder: Path, key: dict[str, Any], ids: Sequence[str]) -> None:
         atomic_io.write_checksummed(
             folder / KEY, key
         )  # first: what else there is may then be taken for what was begun here
-    there, here = atomic_io.read_checksummed(folder / KEY), json.loads(json.dumps(key))
-    differ = [name for name in there | here if there.get(name) != here.get(name)]
+    stored, current = atomic_io.read_checksummed(folder / KEY), json.loads(json.dumps(key))
+    differ = [name for name in stored | current if stored.get(name) != current.get(name)]
     if differ:
-        told = (f"{name}: {there.get(name)!r} there, {here.get(name)!r} now" for name in differ)
+        differences = (f"{name}: {stored.get(name)!r} there, {current.get(name)!r} now" for name in differ)
         raise CheckpointError(
-            f"{folder} holds other features; these differ" + listing(told, len(differ), 20) + "\nUse another folder."
+            f"{folder} holds other features; these differ"
+            + listing(differences, len(differ), 20)
+            + "\nUse another folder."
         )
     if not (folder / IDS).exists():
         atomic_io.write_checksummed(folder / IDS, {"ids": list(ids)})
@@ -215,5 +217,5 @@ def _claim(folder: Path, key: dict[str, Any], ids: Sequence[str]) -> None:
 def _refuse_undefined(block: npt.NDArray[Any], start: int) -> None:
     lost = np.flatnonzero(~np.isfinite(block).all(axis=1))
     if len(lost):
-        told = (f"item {start + i}" for i in lost.tolist())
-        raise DataError("The backbone makes features that are not finite" + listing(told, len(lost)))
+        places = (f"item {start + i}" for i in lost.tolist())
+        raise DataError("The backbone makes features that are not finite" + listing(places, len(lost)))

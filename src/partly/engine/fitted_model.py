@@ -86,14 +86,14 @@ class FittedModel:
     def thresholds(self) -> npt.NDArray[np.float32]:
         """Threshold of each label [L]: chosen on held-out entries, else the method's own, else 0.5. With a hierarchy,
         no label has a lower one than its parent, or a label could be yes where its parent is no."""
-        own = self.method.thresholds()
+        thresholds = self.method.thresholds()
         if self.teaching is not None and self.teaching.combination.thresholds is not None:
-            own = torch.from_numpy(self.teaching.combination.thresholds)
+            thresholds = torch.from_numpy(self.teaching.combination.thresholds)
         if self.calibration is not None:
-            own = torch.from_numpy(self.calibration.thresholds)
-        if own is None:
+            thresholds = torch.from_numpy(self.calibration.thresholds)
+        if thresholds is None:
             return np.full(len(self.names), 0.5, np.float32)
-        raised: npt.NDArray[np.float32] = -self._enforce_hierarchy(-own[None].cpu().numpy())[0]
+        raised: npt.NDArray[np.float32] = -self._enforce_hierarchy(-thresholds[None].cpu().numpy())[0]
         return raised
 
     @property
@@ -155,11 +155,11 @@ class FittedModel:
         teachers out."""
         if isinstance(teacher, str) and teacher == NONE:
             return replace(self, teaching=None)
-        found = self.teaching
-        if teacher is not None and found is None:
+        current = self.teaching
+        if teacher is not None and current is None:
             raise SettingError("teacher: this model was trained without one. Leave it out.")
         return replace(
-            self, teaching=found if teacher is None or found is None else found.with_teachers(teacher), ids=ids
+            self, teaching=current if teacher is None or current is None else current.with_teachers(teacher), ids=ids
         )
 
     def logits(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
@@ -202,14 +202,21 @@ class FittedModel:
             blocks = map(self._enforce_hierarchy, self._taught(items, known))
         return blocks if self.calibration is None else map(self._calibrate, blocks)
 
+    def combiner(self, items: Items) -> Callable[..., npt.NDArray[np.float32]] | None:
+        """Return what combines logits of the method for some rows of prepared items with its teachers; None without."""
+        if self.teaching is None or not self.teaching.combination.used:
+            return None
+        combine = teaching.combiner(self.teaching, items, self.names, self.ids)
+        return lambda logits, rows: self._enforce_hierarchy(combine(logits, rows))
+
     def _taught(self, items: Items, known: Labels | None) -> Iterator[npt.NDArray[np.float32]]:
         """Yield the method's logits combined with the scores of teachers."""
         assert self.teaching is not None
 
-        def own(part: Items, rows: slice) -> Iterator[npt.NDArray[np.float32]]:
+        def model_blocks(part: Items, rows: slice) -> Iterator[npt.NDArray[np.float32]]:
             return prediction.logit_blocks(self.method, part, known=None if known is None else known[rows])
 
-        return teaching.combine(self.teaching, items, self.names, self.ids, own)
+        return teaching.combine(self.teaching, items, self.names, self.ids, model_blocks)
 
     def _calibrate(self, logits: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Calibrate; per-label maps can violate the hierarchy, so it is enforced again."""
@@ -220,11 +227,11 @@ class FittedModel:
         return self.method.enforce_hierarchy(torch.from_numpy(scores)).float().numpy()
 
 
-def load(folder: Path, **given: Part) -> FittedModel:
-    """Load the finished model of a run folder. given: the caller's own backbone or head, whose weights it holds."""
+def load(folder: Path, **modules: Part) -> FittedModel:
+    """Load the finished model of a run folder. modules: the caller's own backbone or head, whose weights it holds."""
     description, tensors, record = read_finished(folder)
-    for part, own in given.items():
-        rebind(description["recipe"].get(part) or "none", own, part)
+    for part, module in modules.items():
+        rebind(description["recipe"].get(part) or "none", module, part)
     progress = training.progress_of(folder, record)
     with _refusing_damage(folder), AllocationLimit(folder, tensors):
         config, data = spell_out(ResolvedConfig.from_json(description["recipe"])), description["data"]
@@ -239,7 +246,7 @@ def load(folder: Path, **given: Part) -> FittedModel:
         try:
             method.load_state({name: tensors[name] for name in tensors if name.startswith("method.")})
         except RuntimeError as error:  # of torch, where layers are not those that were saved
-            if given:
+            if modules:
                 raise CheckpointError(f"{folder}: the weights do not fit what was given for them. {error}") from None
             raise
         method.strip_training_state()

@@ -20,7 +20,7 @@ from partly.engine.fitted_model import FittedModel
 from partly.engine.folder import claim, describe, digest, run_identity
 from partly.engine.memory import check_memory
 from partly.engine.plan import Plan
-from partly.engine.step_search import Steps, choose_steps, prepared
+from partly.engine.step_search import Steps, choose_steps, use_start_features
 from partly.engine.training import StepCallback
 from partly.errors import SettingError
 from partly.method import Method
@@ -89,7 +89,7 @@ def fit(
     with atomic_io.locked(folder) if folder and group.first else nullcontext():
         if folder and group.first:
             claim(folder, description)
-        read = prepared(method.task, items) if group.count == 1 else items
+        read = use_start_features(method.task, items) if group.count == 1 else items
         pool = Pool(read, labels, config.batch_size, device, group, plan.weights)
         progress = training.train(
             method,

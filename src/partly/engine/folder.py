@@ -51,7 +51,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         "recipe": config.to_json(),
         **_to_be_given(config),
         **_sources(config),
-        **_named_files(config),
+        **_setting_files(config),
         "labels": list(labels.names),
         "features": None if items.names is None else list(items.names),
         "data": {
@@ -79,31 +79,31 @@ def _feature_origin(items: Items) -> dict[str, Any]:
 def _preparation(items: Items) -> dict[str, Any]:
     """Return the encoding of table columns and the conditioning of numbers, where there are any."""
     conditioning, encoding = (items.conditioning or None), items.encoding
-    found: dict[str, Any] = {} if conditioning is None else {"conditioning": conditioning.to_json()}
-    return found | ({} if encoding is None else {"encoding": encoding.to_json()})
+    fields: dict[str, Any] = {} if conditioning is None else {"conditioning": conditioning.to_json()}
+    return fields | ({} if encoding is None else {"encoding": encoding.to_json()})
 
 
 def _to_be_given(config: ResolvedConfig) -> dict[str, Any]:
     """Name the caller's own parts of the network, which are needed to load the model."""
-    own = {part: getattr(config, part) for part in ("backbone", "head")}
-    own = {part: name for part, name in own.items() if name is not None and name.startswith(PREFIX)}
-    words = "only the weights of {} are here; give it again to load: Classifier.load(folder, {}=...)"
-    return {"to_be_given": {part: words.format(name, part) for part, name in own.items()}} if own else {}
+    custom = {part: getattr(config, part) for part in ("backbone", "head")}
+    custom = {part: name for part, name in custom.items() if name is not None and name.startswith(PREFIX)}
+    hint = "only the weights of {} are here; give it again to load: Classifier.load(folder, {}=...)"
+    return {"to_be_given": {part: hint.format(name, part) for part, name in custom.items()}} if custom else {}
 
 
 def _sources(config: ResolvedConfig) -> dict[str, Any]:
     """Return the SHA-256 of source files outside the package: they are part of the run's identity."""
-    found = {f"method {config.method}": methods.find(config.method).source_sha256}
-    own = (config.backbone, config.head)
-    found |= {name: source_digest(name) for name in own if name is not None and name.startswith(PREFIX)}
-    found = {name: digest for name, digest in found.items() if digest}
-    return {"sources": found} if found else {}
+    digests = {f"method {config.method}": methods.find(config.method).source_sha256}
+    plugin_names = (config.backbone, config.head)
+    digests |= {name: source_digest(name) for name in plugin_names if name is not None and name.startswith(PREFIX)}
+    digests = {name: digest for name, digest in digests.items() if digest}
+    return {"sources": digests} if digests else {}
 
 
-def _named_files(config: ResolvedConfig) -> dict[str, Any]:
+def _setting_files(config: ResolvedConfig) -> dict[str, Any]:
     """Return the SHA-256 of files that settings name (label vectors, a graph): they are part of the run's identity."""
-    given = (value for part in (config.settings, config.head_settings) for value in part.values())
-    named = [value for value in given if isinstance(value, str) and os.path.isfile(value)]
+    values = (value for part in (config.settings, config.head_settings) for value in part.values())
+    named = [value for value in values if isinstance(value, str) and os.path.isfile(value)]
     return {"files": {name: atomic_io.sha256_of(Path(name)) for name in named}} if named else {}
 
 
@@ -130,9 +130,9 @@ def read_description(folder: Path) -> dict[str, Any]:
             f"{folder}: a run of format {description.get('format')}; this version reads format {checkpoint.FORMAT}. "
             "Train it again, or use the version that wrote it."
         )
-    found = schema.problems(description)
-    if found:
-        raise CheckpointError(f"{path}: cannot be{listing(found, len(found), 20)}\nRestore it from a copy.")
+    problems = schema.problems(description)
+    if problems:
+        raise CheckpointError(f"{path}: cannot be{listing(problems, len(problems), 20)}\nRestore it from a copy.")
     return description
 
 
@@ -198,8 +198,8 @@ def overwrite_guard(folder: Path, overwrite: bool, kinds: Sequence[str]) -> Iter
 
 def run_identity(description: dict[str, Any]) -> dict[str, Any]:
     """Return what must be equal for a run to be resumed: everything but machine and time."""
-    usual = make_config("bce").to_json()  # older versions did not write every key
-    flat = {f"recipe.{key}": value for key, value in (usual | description["recipe"]).items()}
+    defaults = make_config("bce").to_json()  # older versions did not write every key
+    flat = {f"recipe.{key}": value for key, value in (defaults | description["recipe"]).items()}
     flat |= {f"data.{key}": description["data"][key] for key in ("kind", "shape", "sha256", "labels_sha256")}
     flat |= {"data.weights_sha256": description["data"].get("weights_sha256")}
     flat |= {f"validation.{key}": value for key, value in (description["validation"] or {}).items()}
@@ -219,10 +219,10 @@ def state_of(folder: Path) -> Mapping[str, Tensor]:
 
 def read_beliefs(folder: Path) -> npt.NDArray[np.floating[Any]] | None:
     """Return the beliefs of a finished run about its training entries, [N, L], memory-mapped; None if it has none."""
-    said, path = read_finished(folder)[2]["beliefs"], folder / BELIEFS
-    if said is None:
+    record, path = read_finished(folder)[2]["beliefs"], folder / BELIEFS
+    if record is None:
         return None
-    if not path.is_file() or atomic_io.sha256_of(path) != said["sha256"]:
+    if not path.is_file() or atomic_io.sha256_of(path) != record["sha256"]:
         raise CheckpointError(f"{path}: missing or damaged (its checksum does not match). Restore it from a copy.")
     beliefs: npt.NDArray[np.floating[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
     return beliefs
@@ -233,10 +233,10 @@ def read_out_of_fold(folder: Path, name: str = OUT_OF_FOLD) -> npt.NDArray[np.fl
     path = folder / f"{name}.npy"
     if not path.with_suffix(".json").exists():
         return None
-    said = atomic_io.read_checksummed(path.with_suffix(".json"))
-    if said.get("run") != checkpoint.run_of(folder):
+    record = atomic_io.read_checksummed(path.with_suffix(".json"))
+    if record.get("run") != checkpoint.run_of(folder):
         raise CheckpointError(f"{path}: belongs to another run than run.json. Restore it from a copy.")
-    if not path.is_file() or atomic_io.sha256_of(path) != said.get("array_sha256"):
+    if not path.is_file() or atomic_io.sha256_of(path) != record.get("array_sha256"):
         raise CheckpointError(f"{path}: missing or damaged (its checksum does not match). Restore it from a copy.")
     logits: npt.NDArray[np.floating[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
     return logits
@@ -244,10 +244,10 @@ def read_out_of_fold(folder: Path, name: str = OUT_OF_FOLD) -> npt.NDArray[np.fl
 
 def read_ids(folder: Path) -> tuple[str, ...]:
     """Return the ids of the training items whose beliefs are in the folder; positions if they had none."""
-    said = read_finished(folder)[2]["beliefs"]
-    if said["ids"]:
+    record = read_finished(folder)[2]["beliefs"]
+    if record["ids"]:
         return tuple(atomic_io.read_checksummed(folder / IDS)["ids"])
-    return tuple(map(str, range(said["shape"][0])))
+    return tuple(map(str, range(record["shape"][0])))
 
 
 def write_scores(folder: Path, measured: dict[str, Any]) -> None:
@@ -280,10 +280,10 @@ def read_finished(folder: Path) -> tuple[dict[str, Any], checkpoint.Tensors, dic
     description = read_description(folder)
     if description.get("kind") == "per-label":
         raise CheckpointError(f"{folder}: here is a model of one estimator per label. partly.PerLabel.load reads it.")
-    found = checkpoint.load(folder)
-    if found is None or not progress_of(folder, found[1]).finished:
-        damage = "".join(f"\n  {problem}" for problem in (found[2] if found else ()))
+    newest = checkpoint.load(folder)
+    if newest is None or not progress_of(folder, newest[1]).finished:
+        damage = "".join(f"\n  {problem}" for problem in (newest[2] if newest else ()))
         raise CheckpointError(f"{folder}: training has not finished. Start the same command again to go on.{damage}")
-    if found[2]:
-        warnings.warn(f"{folder}: took an older copy of the model: {'; '.join(found[2])}", stacklevel=3)
-    return description, found[0], found[1]
+    if newest[2]:
+        warnings.warn(f"{folder}: took an older copy of the model: {'; '.join(newest[2])}", stacklevel=3)
+    return description, newest[0], newest[1]

@@ -25,7 +25,7 @@ from partly.optim import optimisers
 MAX_SUGGESTED = 8  # methods that an error names
 SLACK = 1 << 26  # bytes that a model may take beyond its weights while it is loaded
 # What makes tensors of a size that somebody may have written into a file.
-MAKERS = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.arange, torch.eye)
+TENSOR_FACTORIES = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.arange, torch.eye)
 
 
 def estimate_memory(
@@ -41,12 +41,15 @@ def estimate_memory(
 def weight_memory(method: Method, validation: Validation | None = None) -> int:
     """Return the bytes for the weights of a built method in training: weights, gradients, optimizer state, their
     average, and those of the best epoch if there is a validation part."""
-    every = sum(tensor.nbytes for tensor in method.state_dict().values())
+    all_bytes = sum(tensor.nbytes for tensor in method.state_dict().values())
     learned = sum(
-        p.nbytes for one in method.optimisers().values() for group in one.param_groups for p in group["params"]
+        p.nbytes
+        for optimizer in method.optimisers().values()
+        for group in optimizer.param_groups
+        for p in group["params"]
     )
     copies = 1 + optimisers.COPIES[method.task.config.optimizer] + (method.task.config.average is not None)
-    return int(every * (1 + (validation is not None)) + learned * copies)
+    return int(all_bytes * (1 + (validation is not None)) + learned * copies)
 
 
 def check_memory(plan: Plan, copies: int = 0, method: Method | None = None) -> None:
@@ -81,10 +84,10 @@ def _suggest(plan: Plan, needed: int, room: int) -> str:
 
 def check_scores(items: int, labels: int, what: str, way_out: str) -> None:
     """Refuse a matrix of scores that does not fit into memory, before it is computed."""
-    needed, (there, who) = 4 * items * labels, available()
-    if needed > there:
+    needed, (limit, source) = 4 * items * labels, available()
+    if needed > limit:
         raise PartlyError(
-            f"{what} of {items:,} x {labels:,} entries take {_size(needed)}; {who} has {_size(there)}. {way_out}"
+            f"{what} of {items:,} x {labels:,} entries take {_size(needed)}; {source} has {_size(limit)}. {way_out}"
         )
 
 
@@ -99,17 +102,17 @@ class AllocationLimit(TorchFunctionMode):
     def __init__(self, folder: Path, tensors: Tensors) -> None:
         super().__init__()
         self.folder, self.left = folder, 4 * tensors.nbytes + SLACK
-        there, who = available()
+        limit, source = available()
         needed = 2 * tensors.nbytes  # what is read, and the model that takes it
-        if needed > MEMORY_SHARE * there:
+        if needed > MEMORY_SHARE * limit:
             raise PartlyError(
-                f"{folder}: loading it takes {_size(needed)}; the limit is {MEMORY_SHARE:.0%} of the {_size(there)} of "
-                f"{who}. Load it where there is more."
+                f"{folder}: loading it takes {_size(needed)}; the limit is {MEMORY_SHARE:.0%} of the {_size(limit)} of "
+                f"{source}. Load it where there is more."
             )
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func in MAKERS:
+        if func in TENSOR_FACTORIES:
             plain = {name: value for name, value in kwargs.items() if name not in ("generator", "out", "pin_memory")}
             self.left -= func(*args, **plain | {"device": "meta"}).nbytes
             if self.left < 0:

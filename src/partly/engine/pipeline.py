@@ -42,7 +42,7 @@ DEFAULT_FOLDS = 5  # of calibration and thresholds
 
 
 class PreparedData(NamedTuple):
-    """Items and labels after `prepare`; subsets of them are prepared too."""
+    """Items and labels after `prepare`; subsets are prepared, too."""
 
     items: Items
     labels: Labels
@@ -83,7 +83,7 @@ def resolve(
     Parameters
     ----------
     config : TrainConfig
-        What is asked for. A `ResolvedConfig` is kept as it is.
+        Requested configuration. A `ResolvedConfig` is not changed.
     data : PreparedData or (Items, Labels)
         Training items and labels.
     validation : PreparedData or (Items, Labels), optional
@@ -91,7 +91,7 @@ def resolve(
     weights : array of [N, 1] or [N, L], optional
         From `check_weights`.
     reason : str
-        Why it is this method, where the configuration is resolved.
+        Reason for the method, if the configuration is resolved.
     """
     data = prepare(config, data)
     if isinstance(data.items, TableRows) and not config.encode:
@@ -99,7 +99,7 @@ def resolve(
     items, labels = prepare_for_training(data.items), data.labels
     if not labels.known_per_item().any() and not isinstance(config, ResolvedConfig):
         config = _without_labels(config, items, labels)
-    resolved, found = resolve_config(config, items, labels)
+    resolved, method_reason = resolve_config(config, items, labels)
     calibration.check_options(resolved.calibrate, resolved.thresholds)
     folds = fold_count(resolved)
     if folds is not None:
@@ -110,7 +110,7 @@ def resolve(
         held = prepare(config, validation, items)
         held_out = Validation(match_training(held.items, items), held.labels)
     memory = estimate_memory(resolved, items, labels, held_out)
-    return Plan(resolved, items, labels, held_out, weights, found or reason, memory)
+    return Plan(resolved, items, labels, held_out, weights, method_reason or reason, memory)
 
 
 def _without_labels(config: TrainConfig, items: Items, labels: Labels) -> TrainConfig:
@@ -144,20 +144,21 @@ def fit_calibrated(
     config = plan.config
     folder = None if config.run_dir is None else Path(config.run_dir)
     with progress_callback(config.method, config.head, config.epochs, config.progress) as callback:
-        how: dict[str, Any] = {"folder": folder, "device": device_of(config.device), "callback": callback}
+        options: dict[str, Any] = {"folder": folder, "device": device_of(config.device), "callback": callback}
         start = None
         if start_from is not None:
             plan, start = _start(plan, Path(start_from), label_sources)
-        fitted = fit(plan, start=start, **how)
+        plan = teaching.with_prior(plan)
+        fitted = fit(plan, start=start, **options)
         folds, known = fold_count(config), bool(plan.labels.known_per_item().any())
         if folds is not None and known and not fitted.has_out_of_fold:
-            fitted.out_of_fold = cross_fit(plan, folds, **how)
-    _teach(plan, fitted, known)
+            fitted.out_of_fold = cross_fit(plan, folds, **options)
+    teach(plan, fitted)
     fitted_calibration = None
     if config.calibrate is not None or config.thresholds is not None:
-        own = fitted.thresholds if fitted.has_thresholds else None
+        thresholds = fitted.thresholds if fitted.has_thresholds else None
         fitted_calibration = calibration.fit_calibration(
-            fitted.out_of_fold, plan.labels, config.calibrate, config.thresholds, own
+            fitted.out_of_fold, plan.labels, config.calibrate, config.thresholds, thresholds
         )
     calibrate(fitted, fitted_calibration)
     fitted.reason = fitted.method.notes.get("reason", plan.reason)
@@ -166,14 +167,14 @@ def fit_calibrated(
     return fitted
 
 
-def _teach(plan: Plan, fitted: FittedModel, known: bool) -> None:
+def teach(plan: Plan, fitted: FittedModel) -> None:
     """Weigh teachers against the model on out-of-fold logits, where there are both."""
-    found = None
+    taught, known = None, bool(plan.labels.known_per_item().any())
     if fitted.out_of_fold is not None or not known:
-        given = teaching.choose(plan.config, plan.items, plan.labels)
-        if given:
-            found = teaching.fit(plan, given, fitted.out_of_fold if known else None)
-    set_teaching(fitted, *(found or (None, None)))
+        teachers = teaching.choose(plan.config, plan.items, plan.labels)
+        if teachers:
+            taught = teaching.fit(plan, teachers, fitted.out_of_fold if known else None)
+    set_teaching(fitted, *(taught or (None, None)))
 
 
 def _start(plan: Plan, folder: Path, label_sources: Mapping[str, Sequence[str]] | None) -> tuple[Plan, Any]:

@@ -14,6 +14,7 @@ from partly.items import Items, prepare_for_training
 from partly.labels import Labels
 from partly.labels.weights import Weights
 from partly.method import Method
+from partly.method.prior import Prior
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,16 @@ class Plan:
     weights: Weights | None  # of items [N, 1] or of entries [N, L]
     reason: str  # for the chosen method
     memory: MemoryEstimate
+    prior: Prior | None = None  # of the teachers, for methods that hold beliefs
 
     def build(self) -> Method:
         """Return the untrained method."""
-        return build_method(self.config, self.items, self.labels.shape[1], self.labels, weights=self.weights)
+        config, labels = self.config, self.labels
+        return build_method(config, self.items, labels.shape[1], labels, weights=self.weights, prior=self.prior)
 
     def subset(self, rows: npt.NDArray[np.int64]) -> Plan:
         """Return the plan for some of the items, without a validation part."""
         weights = None if self.weights is None else self.weights[rows]
         items, labels = prepare_for_training(self.items[rows]), self.labels[rows]
-        return replace(self, items=items, labels=labels, validation=None, weights=weights)
+        prior = None if self.prior is None else self.prior.take(rows)
+        return replace(self, items=items, labels=labels, validation=None, weights=weights, prior=prior)

@@ -26,8 +26,8 @@ def logit_blocks(
     """Yield logits [B, L], block by block, without side effects on the method; known: labels for a network that takes
     them."""
     device, batch_size = method.device, scoring_batch_size(items, batch_size or _block_size(items, method.task.labels))
-    parts = [slice(start, min(start + batch_size, len(items))) for start in range(0, len(items), batch_size)]
-    for rows, x in zip(parts, stream_batches(items, parts), strict=True):
+    slices = [slice(start, min(start + batch_size, len(items))) for start in range(0, len(items), batch_size)]
+    for rows, x in zip(slices, stream_batches(items, slices), strict=True):
         z = () if known is None else (torch.tensor(known.rows(rows), device=device),)
         with eval_mode(method), torch.inference_mode():  # not during the yield: the caller may do other things
             logits: Scores = method.logits(x.to(device), *z).float().cpu().numpy()

@@ -33,7 +33,7 @@ def progress_callback(method: str, head: str, epochs: int, wanted: bool = True) 
 
         def move(clock: Clock, logs: dict[str, float]) -> None:
             done, loss = clock.progress * clock.epochs, logs.get("loss", math.nan)
-            words = f"  loss {loss:.4f}" if math.isfinite(loss) else ""
-            bar.update(task, completed=done, epoch=clock.epoch + 1, loss=words)
+            loss_text = f"  loss {loss:.4f}" if math.isfinite(loss) else ""
+            bar.update(task, completed=done, epoch=clock.epoch + 1, loss=loss_text)
 
         yield move

@@ -27,10 +27,10 @@ from partly.items import Items, SparseRows, as_matrix, decode_texts
 from partly.labels import Labels
 from partly.pool import Pool
 
-BLOCK = 512  # items looked at together
+ITEMS_PER_BLOCK = 512
 WORD = re.compile(r"\w+")
-MOST_WORDS = 200  # of a text, the first ones
-SAID = {1: "yes", -1: "no"}
+MAX_WORDS = 200  # only the first words of a text are tried
+VALUE_NAMES = {1: "yes", -1: "no"}
 
 
 def reasons(fitted: FittedModel, items: Items, labels: Labels, item: int, label: int, most: int = 5) -> dict[str, Any]:
@@ -41,30 +41,30 @@ def reasons(fitted: FittedModel, items: Items, labels: Labels, item: int, label:
     """
     within(0, len(items) - 1, item=item)
     within(0, len(fitted.names) - 1, label=label)
-    own = getattr(fitted.method, "explain", None)
-    seen = fitted.prepare_items(items)
-    if seen.kind != "features" and own is None:
+    explain = getattr(fitted.method, "explain", None)
+    prepared = fitted.prepare_items(items)
+    if prepared.kind != "features" and explain is None:
         raise SettingError(
             f"{fitted.config.method} gives no reasons of its own, and its network takes {items.kind} as they are. "
             "Train on features that a frozen backbone makes once (--freeze); of pictures see `partly train --evidence`."
         )
     logit = float(fitted.logits(items[np.array([item])])[0, label])
     threshold = float(fitted.thresholds[label])
-    found: dict[str, Any] = {"item": labels.id_at(item), "label": fitted.names[label]}
-    found |= {"probability": float(expit(logit)), "threshold": threshold, "called": expit(logit) >= threshold}
-    found["called"] = "yes" if found["called"] else "no"
-    found["given"] = SAID.get(int(labels.rows(np.array([item]))[0, label]), "unknown")
+    explanation: dict[str, Any] = {"item": labels.id_at(item), "label": fitted.names[label]}
+    explanation |= {"probability": float(expit(logit)), "threshold": threshold, "called": expit(logit) >= threshold}
+    explanation["called"] = "yes" if explanation["called"] else "no"
+    explanation["given"] = VALUE_NAMES.get(int(labels.rows(np.array([item]))[0, label]), "unknown")
     if items.kind == "features":
-        row = as_matrix(seen[np.array([item])])  # as they were given
+        row = as_matrix(prepared[np.array([item])])  # as they were given
         values = (row if isinstance(row, np.ndarray) else row.toarray())[0].tolist()
-        found["features"] = _features(fitted, seen, values, item, label, logit, most)
+        explanation["features"] = _features(fitted, prepared, values, item, label, logit, most)
     if items.kind == "texts":
-        found["words"] = _words(fitted, items, item, label, logit, most)
-    if seen.kind == "features":
-        found["neighbours"] = _neighbours(cached_features(seen), labels, item, label, most)
-    if own is not None:
-        told = own(item, label, Pool(seen, labels))
-        found["paths"] = [
+        explanation["words"] = _words(fitted, items, item, label, logit, most)
+    if prepared.kind == "features":
+        explanation["neighbours"] = _neighbours(cached_features(prepared), labels, item, label, most)
+    if explain is not None:
+        path_explanation = explain(item, label, Pool(prepared, labels))
+        explanation["paths"] = [
             {
                 "item": labels.id_at(path.neighbour),
                 "label": fitted.names[path.label],
@@ -72,9 +72,9 @@ def reasons(fitted: FittedModel, items: Items, labels: Labels, item: int, label:
                 "known": path.known,
                 "contribution": path.contribution,
             }
-            for path in told.evidence[:most]
+            for path in path_explanation.evidence[:most]
         ]
-    return found
+    return explanation
 
 
 def _features(
@@ -84,7 +84,8 @@ def _features(
     x, usual = items.take(slice(item, item + 1))[0], _usual(items)
     places = torch.nonzero(x != usual).ravel()
     changes = [
-        logit - fitted.logits(_as_seen(_without(x, usual, part), items))[:, label] for part in places.split(BLOCK)
+        logit - fitted.logits(_as_seen(_without(x, usual, part), items))[:, label]
+        for part in places.split(ITEMS_PER_BLOCK)
     ]
     falls = np.concatenate([np.empty(0, np.float32), *changes])
     names = items.names or tuple(map(str, range(len(x))))
@@ -97,14 +98,14 @@ def _features(
 def _words(fitted: FittedModel, items: Items, item: int, label: int, logit: float, most: int) -> list[dict[str, Any]]:
     """Return the words whose absence would change the logit most; every occurrence is removed."""
     (text,) = decode_texts(items.take(slice(item, item + 1)))
-    words = list(dict.fromkeys(WORD.findall(text.casefold())))[:MOST_WORDS]
-    others = [re.sub(rf"\b{re.escape(word)}\b", " ", text, flags=re.IGNORECASE) for word in words]
-    kept = [(word, other) for word, other in zip(words, others, strict=True) if other.strip()]
-    if not kept:
+    unique_words = list(dict.fromkeys(WORD.findall(text.casefold())))[:MAX_WORDS]
+    texts_without = [re.sub(rf"\b{re.escape(word)}\b", " ", text, flags=re.IGNORECASE) for word in unique_words]
+    variants = [(word, other) for word, other in zip(unique_words, texts_without, strict=True) if other.strip()]
+    if not variants:
         return []
-    falls = logit - fitted.logits(things.texts([other for _, other in kept]))[:, label]
+    falls = logit - fitted.logits(things.texts([other for _, other in variants]))[:, label]
     order = np.argsort(-np.abs(falls), kind="stable")[:most]
-    return [{"word": kept[k][0], "adds": float(falls[k])} for k in order]
+    return [{"word": variants[k][0], "adds": float(falls[k])} for k in order]
 
 
 def _as_seen(x: Tensor, items: Items) -> Items:
@@ -129,18 +130,18 @@ def _neighbours(items: Items, labels: Labels, item: int, label: int, most: int) 
     scale = items.statistics.keeping_size.scale.float()
     inverse = torch.where(scale > 0, 1 / scale, torch.zeros_like(scale))
     x = items.take(slice(item, item + 1))
-    far: list[npt.NDArray[np.float32]] = []
-    said: list[npt.NDArray[np.int8]] = []
-    for start in range(0, len(items), BLOCK):
-        rows = slice(start, min(start + BLOCK, len(items)))
-        far.append(((items.take(rows) - x) * inverse).norm(dim=1).numpy())
-        said.append(labels.rows(rows)[:, label])
-    distance, known = np.concatenate(far), np.concatenate(said)
+    distances: list[npt.NDArray[np.float32]] = []
+    values: list[npt.NDArray[np.int8]] = []
+    for start in range(0, len(items), ITEMS_PER_BLOCK):
+        rows = slice(start, min(start + ITEMS_PER_BLOCK, len(items)))
+        distances.append(((items.take(rows) - x) * inverse).norm(dim=1).numpy())
+        values.append(labels.rows(rows)[:, label])
+    distance, known = np.concatenate(distances), np.concatenate(values)
     distance[known == 0] = np.inf
     distance[item] = np.inf
     nearest = np.argsort(distance, kind="stable")[:most]
     return [
-        {"item": labels.id_at(int(k)), "given": SAID[int(known[k])], "distance": float(distance[k])}
+        {"item": labels.id_at(int(k)), "given": VALUE_NAMES[int(known[k])], "distance": float(distance[k])}
         for k in nearest
         if np.isfinite(distance[k])
     ]

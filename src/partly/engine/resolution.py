@@ -17,6 +17,7 @@ from partly.items import Items, SparseRows, encode_like, is_decoded, prepare_lik
 from partly.labels import Hierarchy, Labels
 from partly.labels.weights import Weights
 from partly.method import Method, Task
+from partly.method.prior import Prior
 from partly.networks import backbones
 from partly.networks.kernel import AXES
 from partly.networks.linear import LINEAR_HEADS
@@ -28,7 +29,8 @@ MAX_DEFAULT_STEPS = 1 << 17  # of a run whose length is left open: 40 epochs of 
 MIN_EPOCHS_FROM_SOLVED, MAX_EPOCHS_FROM_SOLVED, STEPS_FROM_SOLVED = 4, 8, 120
 LR_FACTORS = (0.04, 0.2, 1.0)  # the search begins in the middle
 NONZERO_FEATURES = 200  # of sparse items, about
-KNOWN_LABEL_HEADS = ("c-tran", "label-transformer")  # which take known labels when they predict
+KNOWN_LABEL_HEADS = ("c-tran", "label-transformer")  # transformers over labels, which take many steps
+WARMUPS = ("warmup", "ramp")  # settings: the share of the epochs in which a method turns from a baseline into itself
 FEATURE_OPTIONS = ("backbone", "backbone_settings", "augment")  # they say how features are computed
 
 
@@ -62,33 +64,45 @@ def resolve_config(config: TrainConfig, items: Items, labels: Labels) -> tuple[R
     """Fill in what a configuration leaves open for these items and labels; return it and the reason for the method."""
     if isinstance(config, ResolvedConfig):
         return spell_out(config), ""
-    given = with_default_backbone(config, items)
-    decay = given.get("weight_decay")  # before a preset fills it in
+    explicit = with_default_backbone(config, items)
+    decay = explicit.get("weight_decay")  # before a preset fills it in
     origin = items.origin
-    if origin is not None and given.get("backbone") in (None, origin.backbone):  # the features are computed already
-        given = {name: value for name, value in given.items() if name not in FEATURE_OPTIONS}
+    if origin is not None and explicit.get("backbone") in (None, origin.backbone):  # the features are computed already
+        explicit = {name: value for name, value in explicit.items() if name not in FEATURE_OPTIONS}
     preset_note = ""
-    if "recipe" in given:
-        given, preset_note = presets.find(given["recipe"]).fill(given, items.kind, is_decoded(items))
-    given |= {
-        part: networks.custom_modules.register(given[part], part) for part in ("backbone", "head") if part in given
+    if "recipe" in explicit:
+        explicit, preset_note = presets.find(explicit["recipe"]).fill(explicit, items.kind, is_decoded(items))
+    explicit |= {
+        part: networks.custom_modules.register(explicit[part], part)
+        for part in ("backbone", "head")
+        if part in explicit
     }
-    backbone = given.get("backbone")
+    backbone = explicit.get("backbone")
     method, head, reason = defaults.choose(
-        given["method"], given["head"], items, labels, given.get("optimizer", "adamw"), backbone, _wanted_start(given)
+        explicit["method"],
+        explicit["head"],
+        items,
+        labels,
+        explicit.get("optimizer", "adamw"),
+        backbone,
+        _choose_start(explicit),
     )
     if items.kind == "features" and backbone is not None:
         _check_backbone_of_features(method, backbone)
-    if method == defaults.PORTFOLIO and given.get("head_settings"):
-        raise SettingError(f"head_settings = {given['head_settings']!r} are for a head: name one, or leave them out.")
-    if "augment" in given or is_decoded(items):
-        given["augment"] = _augmentation(given.get("augment", True))
+    if method == defaults.PORTFOLIO and explicit.get("head_settings"):
+        raise SettingError(
+            f"head_settings = {explicit['head_settings']!r} are for a head: name one, or leave them out."
+        )
+    if "augment" in explicit or is_decoded(items):
+        explicit["augment"] = _augmentation(explicit.get("augment", True))
     unstored = {name: getattr(config, name) for name in UNSTORED}
-    known = {"backbone": backbones.UNTRAINED[items.kind], **given, **unstored, "method": method, "head": head}
-    resolved = _with_start(spell_out(ResolvedConfig(**known)), given, items, labels.shape[1])
+    options = {"backbone": backbones.UNTRAINED[items.kind], **explicit, **unstored, "method": method, "head": head}
+    resolved = _with_start(spell_out(ResolvedConfig(**options)), explicit, items, labels.shape[1])
     pretrained = bool(resolved.backbone_settings.get("pretrained"))
     linear = head in LINEAR_HEADS and bool(labels.counts()[1].any())
-    derived = default_numbers(items, labels.shape[1], resolved.optimizer, given.get("batch_size"), pretrained, linear)
+    derived = default_numbers(
+        items, labels.shape[1], resolved.optimizer, explicit.get("batch_size"), pretrained, linear
+    )
     kind = methods.find(method).kind_for(make_task(resolved, items, labels.shape[1]))
     if decay is not None and kind.own_penalty is not None:
         raise SettingError(
@@ -97,28 +111,24 @@ def resolve_config(config: TrainConfig, items: Items, labels: Labels) -> tuple[R
         )
     derived |= {} if kind.default_epochs is None else {"epochs": kind.default_epochs}
     derived |= {"penalty": decay} if kind.solves else {}
-    if resolved.start == "solved":
+    if resolved.start == "solved" and head not in KNOWN_LABEL_HEADS:
         derived |= numbers_from_solved(resolved, items, derived["batch_size"])
-    if "lr" in given:
+    if "lr" in explicit:
         derived.pop("lr_factors", None)
-    resolved = replace(resolved, **{name: value for name, value in derived.items() if name not in given})
+    resolved = replace(resolved, **{name: value for name, value in derived.items() if name not in explicit})
     return _limit_time(resolved), ", ".join(filter(None, (preset_note, reason)))
 
 
-def _wanted_start(given: Mapping[str, Any]) -> Start:
-    """Return the start that is asked for: the solved baseline, unless the caller or a preset of a paper says else.
-
-    Heads that are told known labels start from nothing: what they add is not seen on held-out items without labels.
-    """
-    told = "recipe" in given or given["head"] in KNOWN_LABEL_HEADS
-    start: Start = given.get("start", "random" if told else "solved")
+def _choose_start(given: Mapping[str, Any]) -> Start:
+    """Return the requested start: the solved baseline, unless the caller or a preset of a paper says else."""
+    start: Start = given.get("start", "random" if "recipe" in given else "solved")
     return start
 
 
 def _with_start(config: ResolvedConfig, given: Mapping[str, Any], items: Items, labels: int) -> ResolvedConfig:
     """Start at the solved baseline where that is possible; leave out warm-up phases, which only reach a baseline."""
     solved, method = replace(config, start="solved"), methods.find(config.method)
-    if _wanted_start(given) == "random":
+    if _choose_start(given) == "random":
         return replace(config, start="random")
     task = make_task(solved, items, labels)
     if not method.starts_solved(task):
@@ -129,9 +139,8 @@ def _with_start(config: ResolvedConfig, given: Mapping[str, Any], items: Items, 
                 "Leave it out."
             )
         return replace(config, start="random")
-    if "warmup" in config.settings and "warmup" not in given.get("settings", {}):
-        solved = replace(solved, settings=config.settings | {"warmup": 0.0})
-    return solved
+    skipped = {name: 0.0 for name in WARMUPS if name in config.settings and name not in given.get("settings", {})}
+    return replace(solved, settings=config.settings | skipped)
 
 
 def with_default_backbone(config: TrainConfig, items: Items) -> dict[str, Any]:
@@ -140,12 +149,12 @@ def with_default_backbone(config: TrainConfig, items: Items) -> dict[str, Any]:
     It is frozen, so that its features are computed once. With augmentation its last stages are trained; a preset
     decides for itself.
     """
-    given = config.explicit_values()
-    backbone = backbones.default(items) if "backbone" not in given else None
+    explicit = config.explicit_values()
+    backbone = backbones.default(items) if "backbone" not in explicit else None
     if backbone is None:
-        return given
-    freeze = {"freeze": defaults.FINE_TUNED if given.get("augment") else "all"} if "recipe" not in given else {}
-    return {**given, "backbone": backbone, "backbone_settings": freeze | config.backbone_settings}
+        return explicit
+    freeze = {"freeze": defaults.FINE_TUNED if explicit.get("augment") else "all"} if "recipe" not in explicit else {}
+    return {**explicit, "backbone": backbone, "backbone_settings": freeze | config.backbone_settings}
 
 
 def make_task(
@@ -159,7 +168,7 @@ def make_task(
     """Return what a method builds itself from. observed: the training labels, None to predict only; a hierarchy then
     needs the names of the labels. weights: of the training entries."""
     names = names if observed is None else observed.names
-    parents = () if config.hierarchy is None or names is None else Hierarchy(config.hierarchy).above(names)
+    parents = () if config.hierarchy is None or names is None else Hierarchy(config.hierarchy).parent_positions(names)
     return Task(items, labels, config, observed, read_label_vectors, parent_index=parents, weights=weights)
 
 
@@ -170,11 +179,12 @@ def build_method(
     observed: Labels | None = None,
     names: tuple[str, ...] | None = None,
     weights: Weights | None = None,
+    prior: Prior | None = None,
 ) -> Method:
-    """Return the untrained method for such items; arguments as in `make_task`."""
+    """Return the untrained method for such items; arguments as in `make_task`. prior: what teachers say of them."""
     if config.compile and observed is not None:
         check_compiler()
-    task = make_task(config, items, labels, observed, names, weights)
+    task = replace(make_task(config, items, labels, observed, names, weights), prior=prior)
     return methods.find(config.method).build(task, config.settings)
 
 
@@ -200,15 +210,15 @@ def match_training(items: Items, trained: Items) -> Items:
     return prepare_like(matched, trained)
 
 
-def _augmentation(given: Any) -> dict[str, float]:
+def _augmentation(value: Any) -> dict[str, float]:
     """Spell out all settings of what a caller gives: True, False, or some settings."""
-    if isinstance(given, bool):
-        return asdict(Augmentation() if given else NO_AUGMENTATION)
+    if isinstance(value, bool):
+        return asdict(Augmentation() if value else NO_AUGMENTATION)
     try:
-        return asdict(Augmentation(**given))
+        return asdict(Augmentation(**value))
     except TypeError:
         names = ", ".join(asdict(Augmentation()))
-        raise SettingError(f"augment = {given!r} must be True, False or a dictionary with some of: {names}.") from None
+        raise SettingError(f"augment = {value!r} must be True, False or a dictionary with some of: {names}.") from None
 
 
 def _check_backbone_of_features(method: str, backbone: str) -> None:
@@ -242,7 +252,8 @@ def numbers_from_solved(config: ResolvedConfig, items: Items, batch_size: int) -
     epochs = min(MAX_EPOCHS_FROM_SOLVED, max(MIN_EPOCHS_FROM_SOLVED, -(-STEPS_FROM_SOLVED // steps)))
     lr = 1e-3
     if config.head in (*LINEAR_HEADS, "kernel"):
-        inputs = min(items.shape[0], NONZERO_FEATURES) if isinstance(items, SparseRows) else items.shape[0]
+        width = networks.feature_width(items, config.backbone, config.backbone_settings)
+        inputs = min(width, NONZERO_FEATURES) if isinstance(items, SparseRows) else width
         lr = 1 / (inputs if config.head in LINEAR_HEADS else 2 * inputs + 3 * min(AXES, len(items)))
     return {"epochs": epochs, "lr": lr, "lr_factors": LR_FACTORS}
 
@@ -275,7 +286,7 @@ def default_numbers(
         weight_decay = 1e-4  # here a penalty, for which 0.3 would be far too much
     if linear and items.kind == "features" and not isinstance(items, SparseRows) and optimizer != "sgd":
         lr = min(lr, 0.1 / items.shape[0])
-    fewest = min(max(10, labels // 4), 40)
-    epochs = min(max(fewest, -(-(320 if shallow else 500) // steps)), 100)
+    min_epochs = min(max(10, labels // 4), 40)
+    epochs = min(max(min_epochs, -(-(320 if shallow else 500) // steps)), 100)
     epochs = max(1, min(epochs, MAX_DEFAULT_STEPS // max(1, steps)))
     return {"epochs": epochs, "batch_size": batch_size, "lr": lr, "weight_decay": weight_decay}

@@ -94,25 +94,25 @@ MADE_OF: dict[str, Any] = {
 
 def problems(description: dict[str, Any]) -> list[str]:
     """Return what is wrong with run.json, each problem with its place."""
-    found = list(_differences(description, COMMON, ""))
-    if found:
-        return found
+    errors = list(_differences(description, COMMON, ""))
+    if errors:
+        return errors
     if "kind" in description:  # one estimator per label: items may be anything that it takes
         return list(_differences(description["recipe"], PER_LABEL, "recipe."))
-    found += _config_problems(description["recipe"])
+    errors += _config_problems(description["recipe"])
     data = description["data"]
     if data["kind"] not in DIMENSIONS:
         return [f"data.kind = {data['kind']!r:.80} should be one of {', '.join(DIMENSIONS)}"]
     if len(data["shape"]) != DIMENSIONS[data["kind"]]:
-        found.append(f"data.shape = {data['shape']!r:.80} is not that of {data['kind']}")
+        errors.append(f"data.shape = {data['shape']!r:.80} is not that of {data['kind']}")
     names = description["features"]
     if names is not None and len(names) != data["shape"][-1]:
-        found.append(f"features: {len(names)} names for {data['shape'][-1]} features")
+        errors.append(f"features: {len(names)} names for {data['shape'][-1]} features")
     if "conditioning" in data and not is_conditioning(data["conditioning"], data["shape"][-1]):
-        found.append("data.conditioning should be [feature, shift, factor, limit] for each of some features")
+        errors.append("data.conditioning should be [feature, shift, factor, limit] for each of some features")
     if "encoding" in data and not is_encoding(data["encoding"], data["shape"][-1]):
-        found.append("data.encoding should say how the columns of a table become these features")
-    return found + list(_differences(data["made_of"], MADE_OF, "data.made_of.") if "made_of" in data else ())
+        errors.append("data.encoding should say how the columns of a table become these features")
+    return errors + list(_differences(data["made_of"], MADE_OF, "data.made_of.") if "made_of" in data else ())
 
 
 def _config_problems(recipe: dict[str, Any]) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Choose how far a method moves away from its solved start: the learning rate and the number of epochs.
 
-Every candidate is trained without a fold of the items, from the start that is solved without that fold, and scored on
-the observed entries of the fold by the criterion that fits what is known. The start is a candidate: a method leaves it
-only where the held-out entries say so by more than their noise.
+Every candidate is trained without a fold of the items, from the start that is solved without that fold. It is scored on
+the observed entries of the fold, by the criterion that fits the known labels. The start is a candidate, too: a method
+leaves it only if the score on held-out entries improves by more than its standard error.
 """
 
 from __future__ import annotations
@@ -21,34 +21,37 @@ from partly.clock import Clock
 from partly.engine import training
 from partly.engine.plan import Plan
 from partly.engine.prediction import logits
+from partly.engine.resolution import KNOWN_LABEL_HEADS
 from partly.errors import DataError, Diverged
 from partly.items import Items
 from partly.items.prepared import PreparedItems
 from partly.labels import Labels
 from partly.method import Method, Task
+from partly.networks import Network
+from partly.networks.backbones import Backbone
 from partly.pool import Pool
 from partly.solvers.start import Baseline
 
-MAX_HELD_OUT = 2000  # items, about: more folds are not needed
 PATIENCE = 2  # epochs without a better score
-MIN_GAIN = 1.0  # over the start, in standard errors
-MIN_YES = 100  # held out: with fewer, the standard error is no guide
+MIN_GAIN = 1.0  # over the start, in standard errors: the one-standard-error rule of Breiman et al. (CART, 1984)
 GROUPS = 10  # of items, for the standard error
+MIN_YES = 10 * GROUPS  # held out: with fewer than ten for each group, the standard error is no guide
 Scores = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Steps:
-    """The chosen steps, and their score on held-out entries beside that of the start."""
+    """Chosen learning rate and epochs, with the held-out scores of the result and of the start."""
 
     baseline: str
-    lr_factor: float = 0.0  # 0: the start is kept
-    epochs: int = 0  # to train, of those of the schedule
+    lr_factor: float = 0.0  # 0: stay at the start
+    epochs: int = 0  # to train; at most those of the schedule
     criterion: str = ""
     start_score: float | None = None
     score: float | None = None
     standard_error: float | None = None  # of the difference
-    reason: str = ""  # for keeping the start without a search
+    held_out_yes: int | None = None  # known yes among the scored entries
+    reason: str = ""  # for staying at the start without a search
 
     def describe(self, lr: float) -> str:
         """Return one line for the console and the report."""
@@ -63,13 +66,13 @@ class Steps:
         )
 
     def notes(self, lr: float, reason: str) -> dict[str, Any]:
-        """Return what the model keeps of them. reason: for the chosen method."""
+        """Return the notes to save with the model. reason: for the choice of the method."""
         text = self.describe(lr)
         return {"start": asdict(self) | {"text": text}, "reason": f"{reason}; {text}" if reason else text}
 
 
 def choose_steps(plan: Plan, method: Method) -> tuple[Method, Steps]:
-    """Return the method as it is to be trained, from its start, and the steps to take."""
+    """Build the method to train from its start, and choose its learning rate and epochs."""
     task, config = method.task, plan.config
     assert task.start is not None
     baseline: Baseline = task.start.baseline
@@ -83,18 +86,22 @@ def choose_steps(plan: Plan, method: Method) -> tuple[Method, Steps]:
         search = StepSearch(plan, task, baseline)
         few = f"only {search.yes} held-out entries are known to be yes" if search.yes < MIN_YES else ""
         steps = Steps(baseline.name, reason=few) if few else search.search(config.lr_factors)
+        steps = replace(steps, held_out_yes=search.yes)
     if not steps.lr_factor:  # two networks are equal then: their mean is the baseline
         method = _build(plan, replace(task, start=replace(task.start, contrast=task.start.no_contrast)))
+        for backbone in (part for part in method.modules() if isinstance(part, Backbone)):
+            backbone.stop_learning()
         epochs = config.epochs if method.beliefs(slice(0, 0)) is not None else 1
         steps = replace(steps, epochs=epochs)
     method.lr_factor = steps.lr_factor
     return method, steps
 
 
-def prepared(task: Task, items: Items) -> Items:
-    """Return the items with the fixed features of their start computed once, where these fit into memory."""
+def use_start_features(task: Task, items: Items) -> Items:
+    """Return the items with precomputed features of their start, if these are fixed and fit into memory."""
     start = task.start
-    features = None if start is None or start.baseline is None else start.baseline.prepared
+    fixed = start is not None and start.baseline is not None and start.body is None
+    features = start.baseline.all_features if start is not None and fixed else None
     return items if features is None else PreparedItems.of(items, features)
 
 
@@ -107,18 +114,17 @@ class StepSearch:
 
     def __init__(self, plan: Plan, task: Task, baseline: Baseline) -> None:
         self.plan, self.task, self.baseline = plan, task, baseline
-        fold = baseline.fold
-        count = int(fold.max()) + 1
-        self.folds = range(min(count, -(-MAX_HELD_OUT * count // max(1, len(fold)))))
-        self.rows = np.flatnonzero(fold < len(self.folds))  # held out by one of them
+        self.folds = range(baseline.search_folds)
+        self.rows = np.flatnonzero(baseline.fold < baseline.search_folds)  # items that a search fold holds out
         self.labels: Labels = plan.labels[self.rows]
         self.criterion = model_choice.default(self.labels)
         self.yes = int(self.labels.counts()[0].sum())
+        self.stops_early = plan.config.head not in KNOWN_LABEL_HEADS  # a transformer improves late
 
     def search(self, factors: Sequence[float]) -> Steps:
-        """Return the best steps, or none where they are not better than the start.
+        """Return the best steps, or none if they do not improve on the start.
 
-        Factors of the learning rate are tried from the middle one: larger ones while they improve, else smaller ones.
+        Factors of the learning rate are tried from the middle: larger ones while the score improves, else smaller ones.
         """
         start = self.baseline.out_of_fold().numpy()[self.rows]
         first = best = self._score(start)
@@ -126,7 +132,7 @@ class StepSearch:
         direction = 0
         while 0 <= position < len(factors):
             before = best
-            for epoch, candidate in self._candidates(factors[position]):
+            for epoch, candidate in self._candidates(factors[position], first):
                 score = self._score(candidate)
                 if score > best:
                     best, chosen, scores = score, (factors[position], epoch), candidate
@@ -148,28 +154,30 @@ class StepSearch:
         """Return the standard error of the difference of two scores: a jackknife over groups of items."""
         groups = min(GROUPS, len(scores))
         group = np.random.default_rng(0).permutation(np.arange(len(scores)) % groups)
-        parts = [np.flatnonzero(group != k) for k in range(groups)]
-        pairs = [(self._score(scores, rows), self._score(start, rows)) for rows in parts]
+        all_but_group = [np.flatnonzero(group != k) for k in range(groups)]
+        pairs = [(self._score(scores, rows), self._score(start, rows)) for rows in all_but_group]
         gaps = np.array([a - b for a, b in pairs if math.isfinite(a) and math.isfinite(b)])
         return float(np.sqrt((len(gaps) - 1) * gaps.var())) if len(gaps) > 1 else math.inf
 
-    def _candidates(self, factor: float) -> Iterator[tuple[int, Scores]]:
-        """Yield out-of-fold scores after each epoch that may be chosen, until they no longer improve."""
+    def _candidates(self, factor: float, first: float) -> Iterator[tuple[int, Scores]]:
+        """Yield out-of-fold scores after each epoch that may be chosen.
+
+        Stop after `PATIENCE` epochs without a better score than `first` (the start) and all epochs before."""
         runs = [self._run(factor, fold) for fold in self.folds]
-        best, behind = -math.inf, 0
+        best, epochs_behind = first, 0
         for epoch in range(1, self.plan.config.epochs + 1):
             try:
-                parts = [next(run) for run in runs]
+                fold_results = [next(run) for run in runs]
             except (DataError, Diverged):
                 return
-            every = np.empty(self.plan.labels.shape, np.float32)
-            for fold, (scores, _) in zip(self.folds, parts, strict=True):
-                every[self.baseline.fold == fold] = scores
-            score = self._score(every[self.rows])
-            behind, best = (0, score) if score > best else (behind + 1, best)
-            if all(may_be_best for _, may_be_best in parts):
-                yield epoch, every[self.rows]
-            if behind == PATIENCE:
+            out_of_fold = np.empty(self.plan.labels.shape, np.float32)
+            for fold, (scores, _) in zip(self.folds, fold_results, strict=True):
+                out_of_fold[self.baseline.fold == fold] = scores
+            score = self._score(out_of_fold[self.rows])
+            epochs_behind, best = (0, score) if score > best else (epochs_behind + 1, best)
+            if all(may_be_best for _, may_be_best in fold_results):
+                yield epoch, out_of_fold[self.rows]
+            if epochs_behind == PATIENCE and self.stops_early:
                 return
 
     def _run(self, factor: float, fold: int) -> Iterator[tuple[Scores, bool]]:
@@ -178,9 +186,11 @@ class StepSearch:
         rows, held_out = (np.flatnonzero(part) for part in (self.baseline.fold != fold, self.baseline.fold == fold))
         labels, weights = plan.labels[rows], None if plan.weights is None else plan.weights[rows]
         start, items = self.baseline.start_without(fold), self.task.items[rows]
-        method = _build(plan, replace(self.task, items=items, observed=labels, weights=weights, start=start))
+        prior = None if self.task.prior is None else self.task.prior.take(rows)
+        task = replace(self.task, items=items, observed=labels, weights=weights, start=start, prior=prior)
+        method = _build(plan, task)
         method.lr_factor = factor
-        features = prepared(self.task, plan.items)
+        features = use_start_features(self.task, plan.items)
         pool = Pool(features[rows], labels, plan.config.batch_size, weights=weights)
         clock = Clock(seed, plan.config.epochs, method.steps(pool), last=pool.last)
         for _ in range(clock.epochs):
@@ -188,7 +198,21 @@ class StepSearch:
                 pass
             may_be_best = method.may_be_best(clock)
             clock.next_epoch()
-            yield logits(method, features[held_out]), may_be_best
+            yield _score_held_out(method, features[held_out], plan.labels[held_out], seed), may_be_best
+
+
+def _score_held_out(method: Method, items: Items, labels: Labels, seed: int) -> Scores:
+    """Return logits of held-out items [N, L].
+
+    A head that takes known labels is judged by both of its uses: half of the entries, drawn at random, are scored with
+    the other half of the known labels given, and the other half of the entries without any.
+    """
+    scores = logits(method, items)
+    if not any(network.takes_labels for network in method.modules() if isinstance(network, Network)):
+        return scores
+    shown_mask = np.random.default_rng(seed).random(labels.shape) < 0.5
+    known = Labels.from_ternary(np.where(shown_mask, labels.rows(slice(None)), 0).astype(np.int8))
+    return np.where(shown_mask, scores, logits(method, items, known=known))
 
 
 def _finite(value: float) -> float | None:

@@ -1,20 +1,21 @@
-"""Teachers of a run: which ones, how much they count, and how they are saved with the model.
+"""Teachers of a run: choose them, fit their weights, and save them with the model.
 
-Like calibration, a teacher changes nothing about the trained weights: it is weighed on out-of-fold logits afterwards,
-and kept in a file of its own in the run folder.
+Like calibration, a teacher does not change the trained weights: it is weighed on out-of-fold logits afterwards, and
+saved in a separate file of the run folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-from partly import atomic_io, teachers
+from partly import atomic_io, methods, teachers
 from partly.calibration.maps import sigmoid
 from partly.config import TrainConfig
 from partly.engine import checkpoint
@@ -22,6 +23,7 @@ from partly.engine.plan import Plan
 from partly.errors import CheckpointError, SettingError
 from partly.items import Items, PrecomputedFeatures, features
 from partly.labels import Labels
+from partly.labels.weights import Weights
 from partly.networks.lazy_features import LazyFeatures
 from partly.teachers import combination
 from partly.teachers.combination import Combination
@@ -39,18 +41,18 @@ Blocks = list[npt.NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class Teaching:
-    """Teachers and how they are combined with a model; None in place of a teacher that is not at hand any more."""
+    """Teachers and their combination with a model; None for a teacher that cannot be restored."""
 
     teachers: tuple[Teacher | None, ...]
     identities: tuple[dict[str, Any], ...]
     combination: Combination
 
     def scores(self, items: Items, names: Sequence[str], ids: Sequence[str] | None = None) -> Blocks:
-        """Return the scores of each teacher, [N, L]; NaN for one that does not count."""
+        """Return the scores of each teacher, [N, L]; NaN for a teacher without weight."""
         labels = names if ids is None else vocabulary(names, ids)
-        nothing_said = np.full((len(items), len(names)), np.nan, np.float32)
+        no_scores = np.full((len(items), len(names)), np.nan, np.float32)
         return [
-            self._teacher(k).scores(items, labels) if k in self.combination.used else nothing_said
+            self._teacher(k).scores(items, labels) if k in self.combination.used else no_scores
             for k in range(len(self.teachers))
         ]
 
@@ -65,22 +67,22 @@ class Teaching:
         return teacher
 
     def by_position(self) -> bool:
-        """Tell whether a teacher holds scores of certain items, so that these cannot be scored in parts."""
+        """Tell whether a teacher holds scores by position, so that items cannot be scored in parts."""
         return any(isinstance(self.teachers[k], Scores) for k in self.combination.used)
 
     def with_teachers(self, given: Any) -> Teaching:
-        """Return the same with other teachers in the same places, such as scores of other items."""
-        found = as_teachers(given)
-        if len(found) != len(self.teachers):
+        """Replace the teachers, in the same order, for example by scores of other items."""
+        replacements = as_teachers(given)
+        if len(replacements) != len(self.teachers):
             raise SettingError(
-                f"teacher: {len(found)} given, and the model was trained with {len(self.teachers)}: "
+                f"teacher: {len(replacements)} given, and the model was trained with {len(self.teachers)}: "
                 f"{', '.join(self.combination.names)}. Give one for each, in this order."
             )
-        return replace(self, teachers=found)
+        return replace(self, teachers=replacements)
 
 
 def as_teachers(given: Any) -> tuple[Teacher, ...]:
-    """Return the teachers that a caller means: as `teachers.as_teachers`, also run folders and "a,b" for several."""
+    """Return teachers as `teachers.as_teachers` does, and also for run folders and for "a,b"."""
     if isinstance(given, str) and "," in given and not Path(given).exists():
         given = [part.strip() for part in given.split(",")]
     parts = given if isinstance(given, list | tuple) and given and not isinstance(given[0], list | tuple) else [given]
@@ -90,8 +92,7 @@ def as_teachers(given: Any) -> tuple[Teacher, ...]:
 
 
 def choose(config: TrainConfig, items: Items, labels: Labels) -> tuple[Teacher, ...]:
-    """Return the teachers of a run. None means label names, where features are there to compare them with and the
-    names are words."""
+    """Return the teachers of a run. The default is label names, if they are words and the features allow it."""
     if config.teacher is not None:
         return tuple(_with_hierarchy(teacher, config) for teacher in as_teachers(config.teacher))
     origin = items.origin
@@ -113,27 +114,72 @@ def _with_hierarchy(teacher: Teacher, config: TrainConfig) -> Teacher:
     return teacher
 
 
+@dataclass(frozen=True, eq=False)
+class TeacherPrior:
+    """Scores of teachers for training items, the source of initial beliefs (a `partly.method.prior`)."""
+
+    scores: Blocks
+    labels: Labels
+    weights: Weights | None
+    seed: int
+
+    def __call__(self, out_of_fold: torch.Tensor | None) -> torch.Tensor:
+        """Return logits [N, L] by slopes that were fitted on the known entries of other items."""
+        logits = np.zeros(self.labels.shape, np.float32) if out_of_fold is None else out_of_fold.cpu().numpy()
+        return torch.from_numpy(combination.fit(logits, self.scores, self.labels, self.weights, self.seed).out_of_fold)
+
+    def take(self, rows: npt.NDArray[np.integer[Any]]) -> TeacherPrior:
+        """Return the prior of some of the items."""
+        weights = None if self.weights is None else self.weights[rows]
+        return TeacherPrior([scores[rows] for scores in self.scores], self.labels[rows], weights, self.seed)
+
+
+def with_prior(plan: Plan) -> Plan:
+    """Add the teachers' scores to a plan, if a teacher is requested and the method has beliefs."""
+    kind = methods.find(plan.config.method).kind
+    if plan.config.teacher is None or not any(state.belief for state in kind.entry_state):
+        return plan
+    chosen = choose(plan.config, plan.items, plan.labels)
+    scores = [teacher.scores(plan.items, plan.labels) for teacher in chosen]
+    return replace(plan, prior=TeacherPrior(scores, plan.labels, plan.weights, plan.config.seed)) if chosen else plan
+
+
 def fit(
     plan: Plan, given: Sequence[Teacher], out_of_fold: npt.NDArray[Any] | None
 ) -> tuple[Teaching, npt.NDArray[np.float32]]:
-    """Fit how much teachers count, and return the combined out-of-fold logits. Without any known entry the model's
-    logits say nothing, and None stands for them."""
+    """Fit the weights of the teachers, and return the combined out-of-fold logits.
+
+    out_of_fold: logits of the model; None without any known entry."""
     if out_of_fold is None:
         out_of_fold = np.zeros(plan.labels.shape, np.float32)
-    scores = [teacher.scores(plan.items, plan.labels) for teacher in given]
+    prior_scores = plan.prior.scores if isinstance(plan.prior, TeacherPrior) else None
+    scores = prior_scores or [teacher.scores(plan.items, plan.labels) for teacher in given]
     names = [teacher.describe() for teacher in given]
-    found = combination.fit(out_of_fold, scores, plan.labels, plan.weights, plan.config.seed, names)
-    return Teaching(tuple(given), tuple(t.identity() for t in given), found.combination), found.out_of_fold
+    fitted = combination.fit(out_of_fold, scores, plan.labels, plan.weights, plan.config.seed, names)
+    return Teaching(tuple(given), tuple(t.identity() for t in given), fitted.combination), fitted.out_of_fold
 
 
 def zero_shot(config: TrainConfig, items: Items, labels: Labels) -> npt.NDArray[np.float32] | None:
-    """Return probabilities [N, L] by the teachers that need no training; None where there are none for these items."""
-    given = choose(config, items, labels)
-    if not given or not len(items):
+    """Return probabilities [N, L] by the teachers that need no training; None without a teacher for these items."""
+    chosen = choose(config, items, labels)
+    if not chosen or not len(items):
         return None
-    scores = [teacher.scores(items, labels) for teacher in given]
-    found = combination.fit(np.zeros(labels.shape, np.float32), scores, vocabulary(labels.names, labels.ids))
-    return sigmoid(found.combination.teachers_only(scores))
+    scores = [teacher.scores(items, labels) for teacher in chosen]
+    fitted = combination.fit(np.zeros(labels.shape, np.float32), scores, vocabulary(labels.names, labels.ids))
+    return sigmoid(fitted.combination.teachers_only(scores))
+
+
+def taught_logits(config: TrainConfig, items: Items, labels: Labels) -> npt.NDArray[np.float32] | None:
+    """Return out-of-fold logits [N, L] by teachers alone, calibrated on the known entries of other items.
+
+    None without a teacher for these items, or if the known entries are against it.
+    """
+    chosen = choose(config, items, labels)
+    if not chosen or not len(items):
+        return None
+    scores = [teacher.scores(items, labels) for teacher in chosen]
+    fitted = combination.fit(np.zeros(labels.shape, np.float32), scores, labels, seed=config.seed)
+    return fitted.out_of_fold if fitted.combination.used else None
 
 
 def combine(
@@ -143,19 +189,33 @@ def combine(
     ids: Sequence[str] | None,
     logits: Any,
 ) -> Iterator[npt.NDArray[np.float32]]:
-    """Yield combined logits of items; logits(items, rows) yields those of the model for a part of them, None stands for
-    no model."""
+    """Yield combined logits of items.
+
+    logits: a function of (items, rows) that yields the model's logits for a block of items; None without a model."""
     whole = teaching.scores(items, names, ids) if teaching.by_position() else None
     for start in range(0, len(items), ITEMS_AT_A_TIME):
         rows = slice(start, min(start + ITEMS_AT_A_TIME, len(items)))
         part = items[rows]
-        if isinstance(part, LazyFeatures):  # computed once, for the model and for the teachers
+        if isinstance(part, LazyFeatures):  # compute features once for the model and the teachers
             part = PrecomputedFeatures(features(part.take(slice(None)).numpy()), part.origin, part.source)
-        scores = teaching.scores(part, names) if whole is None else [own[rows] for own in whole]
+        scores = teaching.scores(part, names) if whole is None else [all_scores[rows] for all_scores in whole]
         if logits is None:
             yield teaching.combination.teachers_only(scores)
         else:
             yield teaching.combination(np.concatenate(list(logits(part, rows))), scores)
+
+
+def combiner(
+    teaching: Teaching, items: Items, names: Sequence[str], ids: Sequence[str] | None
+) -> Callable[[npt.NDArray[np.float32], slice], npt.NDArray[np.float32]]:
+    """Return a function that combines logits of given rows with the teachers' scores."""
+    whole = teaching.scores(items, names, ids) if teaching.by_position() else None
+
+    def combine_rows(logits: npt.NDArray[np.float32], rows: slice) -> npt.NDArray[np.float32]:
+        block = teaching.scores(items[rows], names) if whole is None else [scores[rows] for scores in whole]
+        return teaching.combination(logits, block)
+
+    return combine_rows
 
 
 def write(folder: Path, teaching: Teaching | None, out_of_fold: npt.NDArray[Any] | None = None) -> None:
@@ -173,16 +233,19 @@ def write(folder: Path, teaching: Teaching | None, out_of_fold: npt.NDArray[Any]
 
 
 def read(folder: Path, labels: int) -> Teaching | None:
-    """Read the teaching of a run folder; None where there is none."""
+    """Read the teaching of a run folder; None if it has none."""
     if not (folder / FILE).exists():
         return None
-    said = atomic_io.read_checksummed(folder / FILE)
+    content = atomic_io.read_checksummed(folder / FILE)
     try:
-        found = Combination.from_json(said["combination"])
-        identities = tuple(dict(identity) for identity in said["teachers"])
-        if len(found.bias) != labels or len(identities) != len(found.standardizations):
+        combination_read = Combination.from_json(content["combination"])
+        identities = tuple(dict(identity) for identity in content["teachers"])
+        if len(combination_read.bias) != labels or len(identities) != len(combination_read.standardizations):
             raise ValueError("it is for other labels or teachers")
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{folder / FILE}: cannot be read ({error}). Restore it from a copy.") from None
-    used = [teachers.from_identity(identity) if k in found.used else None for k, identity in enumerate(identities)]
-    return Teaching(tuple(used), identities, found)
+    used = [
+        teachers.from_identity(identity) if k in combination_read.used else None
+        for k, identity in enumerate(identities)
+    ]
+    return Teaching(tuple(used), identities, combination_read)

@@ -37,9 +37,9 @@ from partly.pool import Pool
 from partly.registry import is_installed
 
 SAVE_SECONDS = 20.0
-BLOCK = 1 << 18  # entries of which beliefs are worked out at a time
-HELD = 1 << 27  # probabilities of the validation part that are held rather than made twice
-MAYBE = ("best_epoch", "best_score")  # of progress: numbers, where there are any
+ENTRIES_PER_BLOCK = 1 << 18  # entries of which beliefs are worked out at a time
+MAX_STORED_PROBABILITIES = 1 << 27  # probabilities of the validation part that are held rather than made twice
+OPTIONAL_NUMBERS = ("best_epoch", "best_score")  # of progress: numbers, where there are any
 StepCallback = Callable[[Clock, dict[str, float]], None]
 Predicted = Callable[[slice], Iterable[npt.NDArray[Any]]]  # probabilities of some rows, block after block
 
@@ -78,7 +78,7 @@ class Validation:
         if self.labels.counts()[1].any():
             name, ap = "mAP", metrics.average_precision(_at_known(predicted(rows), self.labels, group), self.labels)
         else:
-            few = math.prod(self.labels.shape) <= HELD
+            few = math.prod(self.labels.shape) <= MAX_STORED_PROBABILITIES
             blocks = list(predicted(rows)) if few else None
             only = self.labels if self.labels.sparse else Labels.from_positives(sp.csr_array(self.labels.ternary()))
             yes = _at_known(predicted(rows) if blocks is None else blocks, only, group)
@@ -92,7 +92,7 @@ class Validation:
         entries, (yes, no) = math.prod(self.labels.shape), map(int, map(np.sum, self.labels.counts()))
         if no:
             return metrics.memory(self.labels)
-        return 4 * min(entries, HELD) + 32 * yes + (0 if self.labels.sparse else entries)
+        return 4 * min(entries, MAX_STORED_PROBABILITIES) + 32 * yes + (0 if self.labels.sparse else entries)
 
 
 def train(
@@ -119,8 +119,8 @@ def train(
     Several processes that share a pool all call this, and stop and save at the same step.
     """
     group = pool.group
-    home = None if folder is None else FolderGuard.of(folder)
-    progress = Progress() if home is None else _resume(home.folder, method, clock, group)
+    guard = None if folder is None else FolderGuard.of(folder)
+    progress = Progress() if guard is None else _resume(guard.folder, method, clock, group)
     progress.notes |= notes or {}
     method.notes, clock.scores = progress.notes, progress.scores
     started = time.monotonic() - progress.seconds
@@ -137,12 +137,12 @@ def train(
                     callback(clock, logs)
                 # Asked once: a signal between two questions would be heard and not saved for.
                 stopping, due = group.any_yes(bool(stop()), time.monotonic() - saved >= save_seconds and group.first)
-                if home is not None and (stopping or due):
-                    _save_together(home, method, clock, progress, group)
+                if guard is not None and (stopping or due):
+                    _save_together(guard, method, clock, progress, group)
                     saved = time.monotonic()
                 if stopping:
-                    words = f"Stopped after {clock.step} steps of epoch {clock.epoch + 1}; saved in {folder}."
-                    raise Stopped(words, stop() or signal.SIGINT)
+                    message = f"Stopped after {clock.step} steps of epoch {clock.epoch + 1}; saved in {folder}."
+                    raise Stopped(message, stop() or signal.SIGINT)
             _close_epoch(method, clock, progress, validation, group)
         if not progress.finished:
             method.apply_average()
@@ -152,21 +152,21 @@ def train(
                 method.load_state_dict(progress.best)
             progress.best, progress.finished = None, True
             group.assert_consistent(method.state())
-            if home is not None and group.first:
-                _save_finished(home, method, clock, progress, keep_entries)
+            if guard is not None and group.first:
+                _save_finished(guard, method, clock, progress, keep_entries)
             if number := stop():  # it has waited for what was saved last
                 raise Stopped(f"Stopped after the last step; the finished model is in {folder}.", number)
     method.eval()  # for good: what is trained only predicts
     return progress
 
 
-def _save_finished(home: FolderGuard, method: Method, clock: Clock, progress: Progress, keep_entries: bool) -> None:
-    home.check()
-    folder = home.folder
-    some, observed = method.beliefs(slice(0, 0)), method.task.observed
+def _save_finished(guard: FolderGuard, method: Method, clock: Clock, progress: Progress, keep_entries: bool) -> None:
+    guard.check()
+    folder = guard.folder
+    first_beliefs, observed = method.beliefs(slice(0, 0)), method.task.observed
     beliefs = None
-    if some is not None and observed is not None:
-        shape, dtype = (len(method.task.items), method.task.labels), some.cpu().numpy().dtype
+    if first_beliefs is not None and observed is not None:
+        shape, dtype = (len(method.task.items), method.task.labels), first_beliefs.cpu().numpy().dtype
         beliefs = checkpoint.save_beliefs(folder, shape, dtype, belief_blocks(method), observed.given_ids)
     if observed is not None and method.out_of_fold(slice(0, 0)) is not None:
         checkpoint.save_out_of_fold(folder, observed.shape, out_of_fold_blocks(method))
@@ -185,7 +185,7 @@ def out_of_fold_blocks(method: Method) -> Iterator[npt.NDArray[np.floating[Any]]
 
 
 def _in_blocks(method: Method, of: Callable[[slice], Tensor | None]) -> Iterator[npt.NDArray[np.floating[Any]]]:
-    count, step = len(method.task.items), max(1, BLOCK // method.task.labels)
+    count, step = len(method.task.items), max(1, ENTRIES_PER_BLOCK // method.task.labels)
     for start in range(0, count, step):
         part = of(slice(start, min(start + step, count)))
         if part is not None:
@@ -264,7 +264,7 @@ def non_finite(method: Method) -> list[str]:
     """Return the names of parameters that are not finite and of buffers with NaN; a buffer may be infinite."""
     learned = dict(method.named_parameters())
     fine = {name: t.isfinite() if name in learned else ~t.isnan() for name, t in method.state_dict().items()}
-    return [name for name, each in fine.items() if not each.all()]
+    return [name for name, finite in fine.items() if not finite.all()]
 
 
 def _at_known(parts: Iterable[npt.NDArray[Any]], labels: Labels, group: Group) -> Any:
@@ -272,27 +272,27 @@ def _at_known(parts: Iterable[npt.NDArray[Any]], labels: Labels, group: Group) -
     if group.count == 1:
         return scored.gather_known(scored.enumerate_rows(parts), labels)
     rows, z = group.rows(len(labels)), labels.ternary()
-    own = scored.gather_known(scored.enumerate_rows(parts), labels[rows])
+    local_scores = scored.gather_known(scored.enumerate_rows(parts), labels[rows])
     if not labels.sparse:
-        whole = np.zeros(labels.shape, own.dtype)
-        whole[rows] = own
+        whole = np.zeros(labels.shape, local_scores.dtype)
+        whole[rows] = local_scores
         return group.total_of(whole)
-    kept = np.zeros(z.nnz, own.dtype)
-    kept[z.indptr[rows.start] : z.indptr[rows.stop]] = own.data
-    return sp.csr_array((group.total_of(kept), z.indices, z.indptr), shape=z.shape)
+    values = np.zeros(z.nnz, local_scores.dtype)
+    values[z.indptr[rows.start] : z.indptr[rows.stop]] = local_scores.data
+    return sp.csr_array((group.total_of(values), z.indices, z.indptr), shape=z.shape)
 
 
 def _resume(folder: Path, method: Method, clock: Clock, group: Group) -> Progress:
     with group.rank_zero_first():
-        found = checkpoint.load(folder)
+        newest = checkpoint.load(folder)
         if group.first:
             checkpoint.clean(folder)
     group.assert_consistent(
-        {"the newest checkpoint in the run folder": None if found is None else found[1]["tensors_sha256"]}
+        {"the newest checkpoint in the run folder": None if newest is None else newest[1]["tensors_sha256"]}
     )
-    if found is None:
+    if newest is None:
         return Progress()
-    tensors, record, problems = found
+    tensors, record, problems = newest
     if problems:
         warnings.warn(f"{folder}: went on from an older checkpoint: {'; '.join(problems)}", stacklevel=3)
     best = {k.removeprefix("best."): tensors[k].clone() for k in tensors if k.startswith("best.")}
@@ -306,26 +306,26 @@ def _resume(folder: Path, method: Method, clock: Clock, group: Group) -> Progres
 
 def progress_of(folder: Path, record: dict[str, Any], best: dict[str, Tensor] | None = None) -> Progress:
     """Return the progress in the record of a checkpoint."""
-    said, usual = record.get("progress"), vars(Progress())
-    kinds = {name: type(value) for name, value in usual.items() if name not in ("best", *MAYBE)}
+    fields, defaults = record.get("progress"), vars(Progress())
+    kinds = {name: type(value) for name, value in defaults.items() if name not in ("best", *OPTIONAL_NUMBERS)}
     numbers = all(type(record.get(name)) is int and record[name] >= 0 for name in ("epoch", "step"))
-    if not numbers or not isinstance(said, dict) or not said.keys() <= usual.keys() - {"best"}:
+    if not numbers or not isinstance(fields, dict) or not fields.keys() <= defaults.keys() - {"best"}:
         raise CheckpointError(f"{folder}: the record of the checkpoint is none of a run. Restore it from a copy.")
-    wrong = [name for name, kind in kinds.items() if not isinstance(said.get(name, usual[name]), kind)]
-    wrong += [name for name in MAYBE if not isinstance(said.get(name), int | float | None)]
+    wrong = [name for name, kind in kinds.items() if not isinstance(fields.get(name, defaults[name]), kind)]
+    wrong += [name for name in OPTIONAL_NUMBERS if not isinstance(fields.get(name), int | float | None)]
     if wrong:
         raise CheckpointError(
             f"{folder}: the record of the checkpoint says what cannot be: {', '.join(wrong)}. Restore it from a copy."
         )
-    return Progress(**said, best=best)
+    return Progress(**fields, best=best)
 
 
-def _save_together(home: FolderGuard, method: Method, clock: Clock, progress: Progress, group: Group) -> None:
+def _save_together(guard: FolderGuard, method: Method, clock: Clock, progress: Progress, group: Group) -> None:
     """Save in the first process, if all processes have the same state."""
     group.assert_consistent(method.state())
     if group.first:
-        home.check()
-        save(home.folder, method, clock, progress)
+        guard.check()
+        save(guard.folder, method, clock, progress)
 
 
 def save(
@@ -348,13 +348,13 @@ def save(
 @contextmanager
 def _stop_requests(wanted: bool) -> Iterator[Callable[[], int]]:
     """Turn SIGINT and SIGTERM into a function that returns the number of the signal received, or 0."""
-    asked: list[int] = []
+    received: list[int] = []
     if not wanted or threading.current_thread() is not threading.main_thread():
         yield lambda: 0
         return
-    old = {s: signal.signal(s, lambda number, _: asked.append(number)) for s in (signal.SIGINT, signal.SIGTERM)}
+    old = {s: signal.signal(s, lambda number, _: received.append(number)) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: asked[0] if asked else 0
+        yield lambda: received[0] if received else 0
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)

@@ -1,6 +1,6 @@
 """Verify a run folder: read every file that has a checksum, and load the model.
 
-Checksums detect damage, not tampering: whoever can change a file can change its checksum too.
+Checksums detect damage, not tampering: an attacker who can change a file can change its checksum, too.
 """
 
 from __future__ import annotations
@@ -18,37 +18,38 @@ from partly.engine.fitted_model import load
 from partly.engine.folder import SCORES, read_beliefs, read_description, read_out_of_fold
 from partly.errors import CheckpointError, PartlyError, listing
 
-SEALED = (IDS, SCORES, "known-*.json", "round-*.json", "questions-*.json", "answers-*.json")  # the last four of a loop
+LOOP_FILES = ("known-*.json", "round-*.json", "questions-*.json", "answers-*.json")  # of an active learning loop
+CHECKSUMMED = (IDS, SCORES, *LOOP_FILES)
 
 
 def verify(folder: Path) -> list[str]:
     """Read everything again and return a line per intact part; refuse a damaged folder and list all problems."""
-    whole, wrong = [], []
+    intact, problems = [], []
 
-    def look(words: str, read: Callable[[], Any]) -> None:
+    def check(part: str, read: Callable[[], Any]) -> None:
         try:
-            told = read()
-            whole.append(f"{words}: {told}" if isinstance(told, str) else words)
+            detail = read()
+            intact.append(f"{part}: {detail}" if isinstance(detail, str) else part)
         except PartlyError as error:
-            wrong.append(str(error))
+            problems.append(str(error))
 
     description = read_description(folder)
-    whole.append("run.json")
+    intact.append("run.json")
     if description.get("kind") == per_label_store.KIND:
-        look("the estimator", partial(_estimator, folder, description))
+        check("the estimator", partial(_estimator, folder, description))
         for number, name in enumerate(description["labels"]):
-            look(f"label {name!r}", partial(_label, folder, number, description))
+            check(f"label {name!r}", partial(_label, folder, number, description))
     else:
         for path in checkpoint.records(folder):
-            look(path.stem, partial(checkpoint.check, path))
-        look("the model", partial(_model, folder))
-        look("beliefs", lambda: "none" if read_beliefs(folder) is None else None)
-        look("scores out of fold", lambda: "none" if read_out_of_fold(folder) is None else None)
-    for path in sorted(path for pattern in SEALED for path in folder.glob(pattern)):
-        look(path.name, partial(atomic_io.read_checksummed, path))
-    if wrong:
-        raise CheckpointError(f"{folder}: not whole" + listing(wrong, len(wrong), 20))
-    return whole
+            check(path.stem, partial(checkpoint.check, path))
+        check("the model", partial(_model, folder))
+        check("beliefs", lambda: "none" if read_beliefs(folder) is None else None)
+        check("scores out of fold", lambda: "none" if read_out_of_fold(folder) is None else None)
+    for path in sorted(path for pattern in CHECKSUMMED for path in folder.glob(pattern)):
+        check(path.name, partial(atomic_io.read_checksummed, path))
+    if problems:
+        raise CheckpointError(f"{folder}: not whole" + listing(problems, len(problems), 20))
+    return intact
 
 
 def _model(folder: Path) -> str:

@@ -48,7 +48,12 @@ def warm_start(before: FittedModel, plan: Plan, sources: Sequence[Sequence[int]]
             f"Take one of {', '.join(HEADS)}, or train anew."
         )
     networks = [name for name, part in method.named_modules() if isinstance(part, Network)]
-    heads = {f"method.{name}.head.{part}" for name in networks for part in ("weight", "bias")}
+    heads = {
+        f"method.{name}.head.{layer}{part}"
+        for name in networks
+        for layer in ("", "start.", "linear.")  # those of a solved start and the change to it
+        for part in ("weight", "bias")
+    }
     inside = tuple(f"method.{name}." for name in networks)
     fresh, old = method.weights(), before.method.weights()
     start: dict[str, Tensor] = {}
@@ -76,17 +81,18 @@ def match_labels(
     hierarchy: Hierarchy | None = None,
 ) -> list[tuple[int, ...]]:
     """Return for each label the positions in `before` of its sources: those given for it, else itself, else its nearest
-    ancestor."""
-    position, parents = {name: j for j, name in enumerate(before)}, {} if hierarchy is None else hierarchy.parents
+    ancestors."""
+    position = {name: j for j, name in enumerate(before)}
 
     def nearest(name: str) -> tuple[int, ...]:
-        ancestor: str | None = name
-        while ancestor is not None and ancestor not in position:
-            ancestor = parents.get(ancestor)
-        return () if ancestor is None else (position[ancestor],)
+        if name in position:
+            return (position[name],)
+        return () if hierarchy is None else tuple(position[above] for above in hierarchy.nearest(name, position))
 
-    given = label_sources or {}
+    explicit_sources = label_sources or {}
     return [
-        tuple(position[source] for source in given[name] if source in position) if name in given else nearest(name)
+        tuple(position[source] for source in explicit_sources[name] if source in position)
+        if name in explicit_sources
+        else nearest(name)
         for name in names
     ]

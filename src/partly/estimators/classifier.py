@@ -180,12 +180,12 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def portfolio_(self) -> list[dict[str, Any]]:
-        """Models that "auto" tried: name, score (by `criterion_`, higher is better), weight and seconds of each."""
+        """Models that "auto" fitted: name, score (by `criterion_`, higher is better), weight and seconds of each."""
         return list(self._note("portfolio"))
 
     @property
     def criterion_(self) -> str:
-        """Criterion by which "auto" judged its models: one of `partly.criteria()`."""
+        """Criterion by which "auto" ranks its models: one of `partly.criteria()`."""
         return str(self._note("criterion"))
 
     def _note(self, what: str) -> Any:
@@ -261,10 +261,12 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the features [N, D] that the model learned from; for images and texts, those of its backbone.
         `predict_proba` and an exported graph accept them too."""
         x, _ = self._scoring_input(X, None)
-        seen = self.fitted_.prepare_items(x)
-        if seen.kind != "features":
-            raise SettingError(f"The network of this model takes {seen.kind} as they are, and makes no features once.")
-        found: npt.NDArray[np.float32] = seen.take(slice(None)).numpy()
+        prepared = self.fitted_.prepare_items(x)
+        if prepared.kind != "features":
+            raise SettingError(
+                f"The network of this model trains on {prepared.kind} directly, so there are no features to precompute."
+            )
+        found: npt.NDArray[np.float32] = prepared.take(slice(None)).numpy()
         return found
 
     def predict_proba(self, X: Any, known: Any = None, teacher: Any = None) -> Any:
@@ -351,9 +353,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, path: str | Path, *, backbone: Part | None = None, head: Part | None = None) -> Classifier:
         """Load the model that `save` wrote, or that a finished run left in its folder. If it was trained with your own
         backbone or head, pass that again, with any weights."""
-        given = {name: part for name, part in (("backbone", backbone), ("head", head)) if part is not None}
-        fitted = engine.load(Path(path), **given)
-        parameters = vars(fitted.config) | given
+        modules = {name: part for name, part in (("backbone", backbone), ("head", head)) if part is not None}
+        fitted = engine.load(Path(path), **modules)
+        parameters = vars(fitted.config) | modules
         penalty = parameters.pop("penalty")
         if len(parameters.pop("lr_factors")) > 1:  # the rate was chosen for the data
             parameters["lr"] = None
@@ -490,6 +492,6 @@ def calibrate(
     made: Classifier = copy.copy(model).set_params(calibrate=method, thresholds=thresholds)
     scores = made.adopt(fitted)._logits(X, None)
     known = engine.apply_hierarchy(made._config(), align_labels(len(scores), labels, model.label_names_, "labels", X))
-    own = fitted.thresholds if fitted.has_thresholds else None
-    fitted.calibration = calibration.fit_calibration(scores, known, method, thresholds, own)
+    own_thresholds = fitted.thresholds if fitted.has_thresholds else None
+    fitted.calibration = calibration.fit_calibration(scores, known, method, thresholds, own_thresholds)
     return made.adopt(fitted)

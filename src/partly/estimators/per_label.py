@@ -151,14 +151,14 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         x = self._items(X, reset=True, numbers=scores is not None)
         labels = align_labels(count_rows(x), Y, beside=X)
         sample = check_weights(sample_weight, labels)
-        told = SideInputs.validate(self.weight_unknown, pseudo_labels, scores, len(labels), labels.names, sample)
-        told.refuse_single_class(labels, self.unknown)
+        side_inputs = SideInputs.validate(self.weight_unknown, pseudo_labels, scores, len(labels), labels.names, sample)
+        side_inputs.refuse_single_class(labels, self.unknown)
         folder = None if self.run_dir is None else Path(self.run_dir)
         packed = binary_relevance.pack(self.estimator)
-        own = {"unknown": self.unknown, "bags": int(self.bags), "seed": int(self.seed)}
-        own |= {"features_in": getattr(self, "n_features_in_", None)}
+        options = {"unknown": self.unknown, "bags": int(self.bags), "seed": int(self.seed)}
+        options |= {"features_in": getattr(self, "n_features_in_", None)}
         names = list(map(str, self.feature_names_in_)) if hasattr(self, "feature_names_in_") else None
-        recipe = per_label_store.recipe_of(self.estimator, packed, told, own)
+        recipe = per_label_store.recipe_of(self.estimator, packed, side_inputs, options)
         self._description = per_label_store.describe_labels(recipe, x, labels, names)
         with atomic_io.locked(folder) if folder else nullcontext():
             home = None
@@ -167,10 +167,10 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 home = FolderGuard.of(folder)
                 per_label_store.write_whole(folder / per_label_store.ESTIMATOR, packed)
             with thread_limit(len(labels) * (getattr(self, "n_features_in_", None) or math.inf) * labels.shape[1]):
-                fitted = self._fit_labels(x, labels, told, home)
+                fitted = self._fit_labels(x, labels, side_inputs, home)
 
         def predict(rows: npt.NDArray[np.int64]) -> Floats:
-            takes = (told.take(x, label) for label in range(len(fitted)))
+            takes = (side_inputs.take(x, label) for label in range(len(fitted)))
             scores = (model.probabilities(take(rows), len(rows)) for model, take in zip(fitted, takes, strict=True))
             return np.column_stack(list(scores))
 
@@ -185,8 +185,8 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 try:
                     fitted.append(self._fit_label(label, name, take, entries, home))
                 except KeyboardInterrupt:
-                    kept = f"; saved in {home.folder}" if home else ""
-                    raise Stopped(f"Stopped after {label} of {labels.shape[1]} labels{kept}.") from None
+                    suffix = f"; saved in {home.folder}" if home else ""
+                    raise Stopped(f"Stopped after {label} of {labels.shape[1]} labels{suffix}.") from None
                 clock.tick()
                 if watch:
                     watch(clock, {})
@@ -196,16 +196,16 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Load a label from the folder if it is finished; otherwise fit and write it."""
         folder = None if home is None else home.folder
         way_out = " If you know who wrote it: PerLabel(..., trusted={})."
-        there = None if folder is None else per_label_store.read_label(folder, label)
-        if there is not None and folder is not None:
+        stored = None if folder is None else per_label_store.read_label(folder, label)
+        if stored is not None and folder is not None:
             where, width = str(per_label_store.label_file(folder, label)), per_label_store.width_of(self._description)
-            return LabelModel.from_bytes(there, where, self.trusted, way_out, width)
+            return LabelModel.from_bytes(stored, where, self.trusted, way_out, width)
         seed = seed_for(self.seed, "per-label", label)
-        made = binary_relevance.fit_label(self.estimator, take, entries, self.bags, seed, f"label {name!r}")
+        model = binary_relevance.fit_label(self.estimator, take, entries, self.bags, seed, f"label {name!r}")
         if home is not None and folder is not None:
             home.check()
-            content = made.to_bytes()
-            strange = binary_relevance.untrusted_types(content, self.trusted)
+            content = model.to_bytes()
+            strange = binary_relevance.find_untrusted_types(content, self.trusted)
             if strange:  # said now, and not when hours of work are to be read again
                 raise SettingError(
                     f"{type(self.estimator).__name__} consists of types that are not scikit-learn's own: "
@@ -213,7 +213,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     f"PerLabel(..., trusted={strange}), or leave out run_dir."
                 )
             per_label_store.write_label(folder, label, name, content)
-        return made
+        return model
 
     # ---------------------------------------------------------------- asking
 
@@ -230,10 +230,10 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         x = self._items(X, reset=False, numbers=with_scores)
         count = count_rows(x)
         p = np.empty((count, len(self.fitted_)))
-        told = SideInputs.validate(1.0, None, scores, count, self.label_names_)
+        side_inputs = SideInputs.validate(1.0, None, scores, count, self.label_names_)
         for label, fitted in enumerate(self.fitted_):
-            seen = x if scores is None else told.take(x, label)(np.arange(count))
-            p[:, label] = fitted.probabilities(seen, count)
+            inputs = x if scores is None else side_inputs.take(x, label)(np.arange(count))
+            p[:, label] = fitted.probabilities(inputs, count)
         return p
 
     def decision_function(self, X: Any, scores: Any = None) -> Any:
@@ -289,17 +289,19 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         way_out = f" If you know who wrote it: PerLabel.load({str(path)!r}, trusted={{}})."
         content = per_label_store.read_whole(folder / per_label_store.ESTIMATOR, recipe["estimator_sha256"])
         estimator = binary_relevance.unpack(content, str(folder / per_label_store.ESTIMATOR), trusted, way_out)
-        own = {name: recipe[name] for name in ("unknown", "weight_unknown", "bags", "seed")}
+        options = {name: recipe[name] for name in ("unknown", "weight_unknown", "bags", "seed")}
         try:
-            check_parameters(estimator, own["unknown"], own["weight_unknown"] or 1.0, own["bags"], own["seed"])
+            check_parameters(
+                estimator, options["unknown"], options["weight_unknown"] or 1.0, options["bags"], options["seed"]
+            )
         except PartlyError as error:
             raise CheckpointError(f"{folder}: cannot be ({error}). Restore it from a copy.") from None
-        self = cls(estimator, **own, trusted=trusted)
-        found = [per_label_store.read_label(folder, label) for label in range(len(names))]
-        done = [content for content in found if content is not None]
-        if len(done) < len(found):
+        self = cls(estimator, **options, trusted=trusted)
+        models = [per_label_store.read_label(folder, label) for label in range(len(names))]
+        done = [content for content in models if content is not None]
+        if len(done) < len(models):
             raise CheckpointError(
-                f"{folder}: {len(done)} of {len(found)} labels are fitted. Fit again with the same data to go on."
+                f"{folder}: {len(done)} of {len(models)} labels are fitted. Fit again with the same data to go on."
             )
         where = [str(per_label_store.label_file(folder, label)) for label in range(len(names))]
         self._description = description

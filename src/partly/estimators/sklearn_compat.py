@@ -1,4 +1,4 @@
-"""What scikit-learn expects of a multi-label classifier."""
+"""Conventions of scikit-learn for multi-label classifiers."""
 
 from __future__ import annotations
 

@@ -66,13 +66,13 @@ def results(jobs: Sequence[Job], work: Callable[[Job], Any], count: int) -> Iter
             ready = wait([*busy, *(worker.process.sentinel for worker, _ in busy.values())])
             for worker, job in [one for one in busy.values() if {one[0].pipe, one[0].process.sentinel} & set(ready)]:
                 del busy[worker.pipe]
-                found = worker.result()
-                if isinstance(found, BaseException):
-                    raise found
-                if isinstance(found, Died):
+                result = worker.result()
+                if isinstance(result, BaseException):
+                    raise result
+                if isinstance(result, Died):
                     crew[crew.index(worker)] = worker = _start(context, work)
                 give(worker)
-                yield job, found
+                yield job, result
     finally:
         for worker in crew:
             worker.process.kill()
@@ -125,10 +125,10 @@ def _serve(pipe: Connection, work: Callable[[Any], Any]) -> None:
     while True:
         job = pipe.recv()
         try:
-            found = work(job)
+            result = work(job)
         except Exception as error:
-            found = error
-        pipe.send(found)
+            result = error
+        pipe.send(result)
 
 
 def _leave_with(sentinel: Any) -> None:

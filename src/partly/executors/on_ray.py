@@ -58,17 +58,17 @@ def results(
         return
     ray = _import()
     with _session(ray, address, count):
-        given = ray.put((jobs, work, os.getcwd()))  # sent once per machine, not per job
+        shared = ray.put((jobs, work, os.getcwd()))  # sent once per machine, not per job
         begun = ray.remote(_Begun).options(num_cpus=0).remote()
         how = {"compute": ray.data.TaskPoolStrategy(size=count), "num_cpus": 1}
         places = ray.data.range(len(jobs), override_num_blocks=len(jobs))
-        rows = places.map(_run_job, fn_kwargs={"given": [given], "begun": begun}, **how)
+        rows = places.map(_run_job, fn_kwargs={"given": [shared], "begun": begun}, **how)
         try:
             for one in rows.iter_batches(batch_size=None, prefetch_batches=0):  # each result as soon as it is ready
-                found = one["found"][0].value
-                if isinstance(found, BaseException):
-                    raise found
-                yield jobs[one["id"][0]], found
+                result = one["found"][0].value
+                if isinstance(result, BaseException):
+                    raise result
+                yield jobs[one["id"][0]], result
         except ray.exceptions.RayError as error:  # outside of the job itself, such as a missing package
             last = str(error).strip().splitlines()[-1]
             raise SettingError(f"Ray cannot run this: {last}\nAll machines need the same packages.") from error

@@ -57,8 +57,8 @@ class Conditioned(nn.Module):
         largest = torch.finfo(torch.float32).max
         for name, usual in (("shift", 0.0), ("factor", 1.0), ("limit", largest)):
             values = torch.full((width,), usual, dtype=torch.float64)
-            own = torch.from_numpy(getattr(conditioning, name))
-            values[torch.from_numpy(conditioning.columns)] = torch.where(own.isinf(), largest, own)
+            tensor = torch.from_numpy(getattr(conditioning, name))
+            values[torch.from_numpy(conditioning.columns)] = torch.where(tensor.isinf(), largest, tensor)
             self.register_buffer(name, values)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -201,20 +201,20 @@ def build_graph(fitted: FittedModel) -> tuple[Graph, GraphInput]:
         depth = int(part.depth)
         del part.depth
         part.depth = depth  # type: ignore[assignment]  # a graph has as many steps, whatever the items
-    given = fitted.method.task.items
-    origin = given.origin
+    task_items = fitted.method.task.items
+    origin = task_items.origin
     if origin is not None and origin.fitted:  # a graph cannot split texts into words
         graph.body = nn.Identity()
         return graph, _input_of_backbone_features(graph, fitted, origin)
-    first = origin or given  # input of the backbone, if there is one
+    first = origin or task_items  # input of the backbone, if there is one
     make = {"features": _input_of_features, "pictures": _input_of_images, "texts": _input_of_texts}[first.kind]
     return graph, make(graph, fitted, first.shape)
 
 
 def _build_preprocessing(fitted: FittedModel) -> Prepared | None:
     """Return the preprocessing in float64; None where features need none."""
-    given = fitted.method.task.items
-    encoding, conditioning = given.encoding, (given.conditioning or None)
+    task_items = fitted.method.task.items
+    encoding, conditioning = task_items.encoding, (task_items.conditioning or None)
     if encoding is None and conditioning is None:
         return None
     categories = [column.name for column in encoding.columns if column.kind == "category"] if encoding else []
@@ -224,7 +224,7 @@ def _build_preprocessing(fitted: FittedModel) -> Prepared | None:
             f"them before training and before the graph: pandas.get_dummies(X, columns={categories}, dtype=float)."
         )
     parts: list[nn.Module] = [] if encoding is None else [EncodedColumns(encoding)]
-    parts += [] if conditioning is None else [Conditioned(conditioning, given.shape[0])]
+    parts += [] if conditioning is None else [Conditioned(conditioning, task_items.shape[0])]
     return Prepared(*parts)
 
 

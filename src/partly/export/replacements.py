@@ -66,8 +66,8 @@ def _polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:
 def cdist(one: Tensor, other: Tensor, p: float, compute_mode: Any = None) -> Tensor:
     """Manhattan distance between [B, D] and [M, D], a few features at a time to save memory."""
     assert p == 1.0  # the only value that networks use
-    parts = zip(one.split(FEATURES_PER_CHUNK, dim=1), other.split(FEATURES_PER_CHUNK, dim=1), strict=True)
-    return sum(((a.unsqueeze(1) - b).abs().sum(dim=2) for a, b in parts), torch.zeros(()))
+    chunks = zip(one.split(FEATURES_PER_CHUNK, dim=1), other.split(FEATURES_PER_CHUNK, dim=1), strict=True)
+    return sum(((a.unsqueeze(1) - b).abs().sum(dim=2) for a, b in chunks), torch.zeros(()))
 
 
 def embedding_bag(index: Tensor, table: Tensor, *_: Any, padding_idx: int | None = None, **__: Any) -> Tensor:

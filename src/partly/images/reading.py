@@ -34,9 +34,9 @@ TRANSPOSE_OF = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-LUMA = (0.299, 0.587, 0.114)  # weights of red, green and blue
+LUMA_WEIGHTS = (0.299, 0.587, 0.114)  # weights of red, green and blue
 MIDDLE_GRAY = 128
-INSPECT_SIDE = 64  # pixels: for inspection, a JPEG is decoded at down to an eighth of its size, but completely
+INSPECT_SIDE = 64  # pixels: a JPEG is inspected as a whole, but at a reduced size (down to an eighth)
 REDUCING_GAP = 3.0  # see Pillow's Image.resize
 
 Pixels = npt.NDArray[np.uint8]
@@ -73,8 +73,8 @@ def render_image(content: bytes, size: int, viewer: Viewer | None = None) -> Pix
     view = View(centre(width, height)) if viewer is None else viewer(width, height)
     left, top, right, bottom = view.box
     image = _decode(image, size * min(width, height) / min(right - left, bottom - top), turn)
-    across, down = image.width / width, image.height / height
-    box = (left * across, top * down, min(right * across, image.width), min(bottom * down, image.height))
+    scale_x, scale_y = image.width / width, image.height / height
+    box = (left * scale_x, top * scale_y, min(right * scale_x, image.width), min(bottom * scale_y, image.height))
     image = image.resize((size, size), Image.Resampling.BILINEAR, box, REDUCING_GAP)
     if view.mirrored:
         image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
@@ -97,7 +97,7 @@ def _adjust_colors(image: Image.Image, brightness: float, contrast: float, satur
     All three are linear, so they are one matrix: rounded once, and three times as fast.
     """
     gain, shift = brightness * contrast, (1 - contrast) * MIDDLE_GRAY
-    rows = ((gain * (saturation * (i == j) + (1 - saturation) * LUMA[j]) for j in range(3)) for i in range(3))
+    rows = ((gain * (saturation * (i == j) + (1 - saturation) * LUMA_WEIGHTS[j]) for j in range(3)) for i in range(3))
     return image.convert("RGB", tuple(number for row in rows for number in (*row, shift)))
 
 
@@ -124,13 +124,13 @@ def _open(content: bytes) -> Image.Image:
     return image
 
 
-def _decode(image: Image.Image, short: float, turn: int | None = None) -> Image.Image:
+def _decode(image: Image.Image, min_side: float, turn: int | None = None) -> Image.Image:
     """Decode as RGB and apply the EXIF orientation.
 
-    A JPEG is decoded at a half, a quarter or an eighth of its size while its short side stays at least `short`, which
-    is many times faster.
+    A JPEG is decoded at a half, a quarter or an eighth of its size while its short side stays at least `min_side`,
+    which is many times faster.
     """
-    factor = max(1.0, min(image.size) / short)
+    factor = max(1.0, min(image.size) / min_side)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -147,12 +147,12 @@ class Encoding:
 
     def apply(self, columns: Sequence[Column]) -> Floats:
         """Encode columns in the order of training: features [N, D]."""
-        parts = [
+        encoded = [
             part
             for encoding, column in zip(self.columns, self._match_kinds(columns), strict=True)
             for part in encoding.apply(column)
         ]
-        return np.stack(parts, axis=1) if parts else np.empty((0, 0))
+        return np.stack(encoded, axis=1) if encoded else np.empty((0, 0))
 
     def _match_kinds(self, columns: Sequence[Column]) -> list[Column]:
         """Convert columns to the kinds of training; refuse by name those that cannot be."""

@@ -33,7 +33,7 @@ class Prepared:
 
 
 class PreparedItems:
-    """Items that are read as their features [N, W]; everything else of them is as it was."""
+    """Items that are read as their features [N, W]; all else is unchanged."""
 
     stream = None  # there is nothing to read ahead
 

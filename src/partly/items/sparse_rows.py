@@ -53,13 +53,13 @@ class SparseRows:
     @property
     def statistics(self) -> Statistics:
         """Scale without a mean, so that 0 stays 0."""
-        return self._measured[0]
+        return self._statistics[0]
 
     def digest(self) -> str:
-        return self._measured[1]
+        return self._statistics[1]
 
     @cached_property
-    def _measured(self) -> tuple[Statistics, str]:
+    def _statistics(self) -> tuple[Statistics, str]:
         # One digest per array, so that the block size does not matter.
         shas = [hashlib.sha256(f"csr{(len(self), *self.shape)}".encode()), hashlib.sha256(), hashlib.sha256()]
         sums, width, whole_numbers = Sums(), self.shape[0], True
@@ -67,8 +67,8 @@ class SparseRows:
         step = max(1, int(BLOCK / max(1.0, per_item)))
         for start in range(0, len(self), step):
             part = self._part(slice(start, start + step))
-            parts = (np.diff(part.indptr).astype("<i8"), part.indices.astype("<i4"), part.data)
-            for sha, values in zip(shas, parts, strict=True):
+            arrays = (np.diff(part.indptr).astype("<i8"), part.indices.astype("<i4"), part.data)
+            for sha, values in zip(shas, arrays, strict=True):
                 sha.update(np.ascontiguousarray(values).data)
             whole_numbers = whole_numbers and not (part.data % 1).any()
             data, at, count = part.data.astype(np.float64), part.indices, part.shape[0]

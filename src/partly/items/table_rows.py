@@ -85,17 +85,17 @@ class TableRows:
         return replace(self, rows=select_rows(self.rows, index, len(self)))
 
     def take(self, index: Tensor | slice) -> Tensor:
-        return self._encoded.take(index)
+        return self._features.take(index)
 
     @property
     def statistics(self) -> Statistics:
-        return self._encoded.statistics
+        return self._features.statistics
 
     def digest(self) -> str:
-        return self._encoded.digest()
+        return self._features.digest()
 
     @cached_property
-    def _encoded(self) -> Arrays:
+    def _features(self) -> Arrays:
         return self.encode_as(self.table.encoding)
 
     # ---------------------------------------------------------------- encoding
@@ -194,7 +194,7 @@ def frame_rows(table: Any, where: str = "X") -> TableRows:
         try:
             values = pa.Array.from_pandas(table.iloc[:, j])
             values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-            columns.append(typed_column(str(name), values))
+            columns.append(parse_column(str(name), values))
         except (pa.ArrowException, DataError) as error:
             wrong.append(str(error) if isinstance(error, DataError) else f"{name!r}: {str(error).splitlines()[0]}")
     if wrong:
@@ -206,7 +206,7 @@ def frame_rows(table: Any, where: str = "X") -> TableRows:
     return table_rows(columns, where, named)
 
 
-def typed_column(name: str, values: Any, missing: Sequence[str] = (), decimal_comma: bool = False) -> Column:
+def parse_column(name: str, values: Any, missing: Sequence[str] = (), decimal_comma: bool = False) -> Column:
     """Turn an Arrow array into a column; its type, or the cells of a text column, decide the kind.
 
     missing : further text cells that mean missing.
@@ -261,7 +261,7 @@ def _replace_decimal_commas(values: Any) -> Any:
 
 
 def _parse_text(name: str, values: Any) -> Column:
-    """Parse text cells as numbers, true and false, ISO dates or durations if all of them are; else as categories."""
+    """Parse text cells as numbers, true and false, ISO dates or durations if every cell is one; else as categories."""
     present = values.drop_null()
     counts = {pair["values"]: pair["counts"] for pair in pc.value_counts(present).to_pylist()}
     not_numbers = [word for word in counts if math.isnan(_parse_number(word))]
@@ -271,7 +271,7 @@ def _parse_text(name: str, values: Any) -> Column:
         flags = [math.nan if word is None else BOOLEAN_CELLS[word.lower()] for word in values.to_pylist()]
         return Column(name, "number", np.array(flags))
     try:
-        return typed_column(name, values.cast(pa.timestamp("us")))
+        return parse_column(name, values.cast(pa.timestamp("us")))
     except pa.ArrowException:
         pass
     durations = {word: _parse_duration(word) for word in counts}

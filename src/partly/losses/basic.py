@@ -137,4 +137,4 @@ def partial_bce(
     tensor([[0.3150, 0.0000, 2.4172]])
     """
     entries = bce(logits, z)
-    return entries * terms.known_weight(z, alpha, beta, gamma, p0, value, paper_rounding, entries.dtype)
+    return entries * terms.compute_known_weight(z, alpha, beta, gamma, p0, value, paper_rounding, entries.dtype)

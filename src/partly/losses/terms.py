@@ -35,7 +35,7 @@ def partial_bce(
     paper_rounding: bool = False,
 ) -> Terms:
     weights, targets = bce(z)
-    return weights * known_weight(z, alpha, beta, gamma, p0, value, paper_rounding, torch.float32), targets
+    return weights * compute_known_weight(z, alpha, beta, gamma, p0, value, paper_rounding, torch.float32), targets
 
 
 def down_weight(z: Tensor, *, weight: float = 0.05, dtype: torch.dtype = torch.float32) -> Terms:
@@ -68,7 +68,7 @@ def _unknown_weight(z: Tensor, weight: float, dtype: torch.dtype) -> Tensor:
     return torch.ones_like(z, dtype=dtype).masked_fill_(z == 0, weight)
 
 
-def known_weight(
+def compute_known_weight(
     z: Tensor,
     alpha: float | None,
     beta: float | None,

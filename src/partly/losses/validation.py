@@ -35,14 +35,14 @@ def validates_z(loss: Loss) -> Loss:
     """Decorate a loss so that it validates z first. Of nested losses only the outermost does."""
 
     @wraps(loss)
-    def checked(logits: Tensor, z: Tensor, **settings: Any) -> Tensor:
+    def validate_and_compute(logits: Tensor, z: Tensor, **settings: Any) -> Tensor:
         if torch.compiler.is_compiling() or SKIPS_VALIDATION.get():
             return loss(logits, z, **settings)
         _refuse(logits, z)
         with skip_validation():
             return loss(logits, z, **settings)
 
-    return cast(Loss, checked)
+    return cast(Loss, validate_and_compute)
 
 
 def _refuse(logits: Tensor, z: Tensor) -> None:

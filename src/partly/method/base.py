@@ -168,7 +168,8 @@ class Method(nn.Module):
         Scores are never raised: coarse labels are known more often than fine ones, so their scores are more reliable.
         """
         for _ in range(self.task.depth):
-            scores = torch.minimum(scores, scores[:, list(self.task.parent_index)])
+            for parents in self.task.parent_index:
+                scores = torch.minimum(scores, scores[:, list(parents)])
         return scores
 
     def beliefs(self, rows: slice = slice(None)) -> Tensor | None:
@@ -297,7 +298,7 @@ class Method(nn.Module):
         return tensors
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """Load the result of `state` or `weights`; missing training state is left as it is."""
+        """Load the result of `state` or `weights`; missing training state is unchanged."""
         state = {k.removeprefix("method."): tensors[k] for k in tensors if k.startswith("method.")}
         for name, own in self.state_dict().items():  # torch would convert integers to weights silently
             if name in state and state[name].dtype != own.dtype:

@@ -1,4 +1,4 @@
-"""Where the networks of a method start: at the solved plain baseline for what is known."""
+"""Starting point of a method's networks: the solved plain baseline for the known labels."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from partly.networks import Network, build_residual
+from partly.networks.backbones import copy_body
 from partly.networks.residual import LowRankHead, ResidualHead
 
 
@@ -23,13 +24,15 @@ class Start:
         The solved baseline, from which starts without a fold follow: `partly.solvers.start.Baseline`; None in a model
         that is loaded.
     features : nn.Sequential
-        Items -> features [B, W]; nothing in it is trained.
+        Items -> features [B, W]; nothing in it is trained. With a body, it takes what that makes of items.
     weight, bias : Tensor
         Read-out, [L, W] and [L].
     contrast : callable
         Returns half the difference of two fits on bootstrap samples, [L, W].
     out_of_fold : callable
         Returns logits of the training entries by models that did not see the item, [N, L].
+    body : nn.Sequential, optional
+        Items -> what `features` takes: a pretrained backbone. Each network trains a copy of it.
     """
 
     baseline: Any
@@ -38,6 +41,7 @@ class Start:
     bias: Tensor
     contrast: Callable[[], Tensor]
     out_of_fold: Callable[[], Tensor]
+    body: nn.Sequential | None = None
 
     def no_contrast(self) -> Tensor:
         """Return a contrast of zero, for networks that do not learn."""
@@ -46,13 +50,17 @@ class Start:
     @torch.no_grad()
     def network(self, head: str, head_settings: dict[str, Any], sample: int, **offered: Any) -> Network:
         """Return a network that scores as the baseline does until it learns; see `Task.network`."""
-        made = build_residual(self.features, len(self.bias), head, head_settings, offered)
-        assert isinstance(made.head, ResidualHead)
-        made.head.start.weight.copy_(self.weight + sample * self.contrast() if sample else self.weight)
-        made.head.start.bias.copy_(self.bias)
-        return made
+        residual = build_residual(self.features, len(self.bias), head, head_settings, offered)
+        assert isinstance(residual.head, ResidualHead)
+        residual.head.start.weight.copy_(self.weight + sample * self.contrast() if sample else self.weight)
+        residual.head.start.bias.copy_(self.bias)
+        return Network(self._whole(), residual.head)
 
     def low_rank(self, size: int, vectors: Tensor | None = None, max_norm: float | None = None) -> Network:
         """Return item embeddings and label vectors that score as the baseline does until they learn."""
         readout = torch.cat([self.weight, self.bias[:, None]], dim=1)
-        return Network(self.features, LowRankHead(readout, size, vectors, max_norm))
+        return Network(self._whole(), LowRankHead(readout, size, vectors, max_norm))
+
+    def _whole(self) -> nn.Sequential:
+        """Return items -> features."""
+        return self.features if self.body is None else nn.Sequential(*copy_body(self.body), *self.features)

@@ -18,6 +18,7 @@ from partly.errors import SettingError
 from partly.items import Items
 from partly.labels import Labels
 from partly.labels.weights import Weights
+from partly.method.prior import Prior
 from partly.method.start import Start
 from partly.model_choice.priors import among_known
 from partly.moved import RenamedAttribute
@@ -27,8 +28,8 @@ from partly.networks.label_vectors import ReadVectors
 from partly.networks.linear import LINEAR_HEADS, WARM_LINEAR
 from partly.optim import optimisers, schedules
 
-LITTLE = 0.1  # scale of the random weights of further linear heads
-RAREST = 1e-3  # minimum share of positives for the initial bias
+SMALL_INIT_SCALE = 0.1  # scale of the random weights of further linear heads
+MIN_YES_SHARE = 1e-3  # minimum share of positives for the initial bias
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,9 @@ class Task:
     observed: Labels | None = None  # labels of the training items; None for a model that only predicts
     read_vectors: ReadVectors | None = None  # reader of files with vectors of labels
     start: Start | None = None  # where networks start; None: at random weights
+    prior: Prior | None = None  # what teachers say of the training entries
     weights: Weights | None = None  # of the training entries, for the start
-    parent_index: tuple[int, ...] = ()  # parent of each label, or itself; empty without a hierarchy
+    parent_index: tuple[tuple[int, ...], ...] = ()  # rows over labels: the k-th parent of each, or itself
 
     above = RenamedAttribute("parent_index")
     rate = RenamedAttribute("learning_rate")
@@ -50,7 +52,7 @@ class Task:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Find fields of 0.2 that are now in `config`, with a warning."""
+            """Return fields of 0.2 that are now in `config`, with a warning."""
             if name not in ResolvedConfig.__dataclass_fields__:
                 raise AttributeError(f"Task has no attribute {name!r}")
             warnings.warn(f"Task.{name} is now Task.config.{name}.", DeprecationWarning, stacklevel=2)
@@ -63,16 +65,31 @@ class Task:
     @property
     def depth(self) -> int:
         """Return the number of levels of the hierarchy below its roots; 0 without a hierarchy."""
-        depth, place = 0, tuple(range(len(self.parent_index)))
-        while any(self.parent_index[label] != label for label in place):
-            depth, place = depth + 1, tuple(self.parent_index[label] for label in place)
+        steps, depth = {(child, above) for row in self.parent_index for child, above in enumerate(row)}, 0
+        steps = {(child, above) for child, above in steps if child != above}
+        while steps:  # without those that begin at a root, level after level
+            below = {child for child, _ in steps}
+            steps, depth = {(child, above) for child, above in steps if above in below}, depth + 1
         return depth
+
+    @property
+    def has_first_logits(self) -> bool:
+        """Return True if there are scores of the training entries before training."""
+        return self.start is not None or self.prior is not None
+
+    def first_logits(self) -> torch.Tensor | None:
+        """Return logits of the training entries before training, [N, L], by fits that did not see the item.
+
+        They are those of the solved start, combined with the scores of teachers; None where there is neither.
+        """
+        solved = None if self.start is None else self.start.out_of_fold()
+        return solved if self.prior is None else self.prior(solved)
 
     def network(self, role: str = "network", logits: bool = True, at_random: bool = True, sample: int = 0) -> Network:
         """Return a new network. Its initial weights depend only on the seed and the role.
 
-        With a start, it scores as the solved baseline until it learns. sample: 1 and -1 for two networks that are to
-        differ. They start on either side of the baseline, as far apart as fits on two bootstrap samples.
+        With a start, it scores as the solved baseline until it learns. sample: 1 and -1 for two networks that have to
+        differ. They start on either side of the baseline, as far apart as fits to two bootstrap samples.
 
         A linear head that makes logits starts from the known labels (`_start`) if entries are missing at random.
         """
@@ -80,18 +97,18 @@ class Task:
             torch.manual_seed(seed_for(self.config.seed, "weights", role))
             if self.start is not None and logits:
                 offered = {"observed": self.observed, "read_vectors": self.read_vectors}
-                made = self.start.network(self.config.head, self.config.head_settings, sample, **offered)
-                return made.configure_training(self.config.dtype, self.config.compile)
+                network = self.start.network(self.config.head, self.config.head_settings, sample, **offered)
+                return network.configure_training(self.config.dtype, self.config.compile)
             body = (self.config.head, self.config.head_settings, self.config.backbone, self.config.backbone_settings)
-            made = networks.build(
+            network = networks.build(
                 self.items, self.labels, *body, observed=self.observed, read_vectors=self.read_vectors
             )
-        if not any(parameter.requires_grad for parameter in made.parameters()):
-            raise SettingError(f"Nothing is left to train: {self.config.backbone_settings} freezes all that there is.")
-        if logits and self.config.head in LINEAR_HEADS and isinstance(made.head, nn.Linear):
-            self._start(made.head, role == "network", at_random)
-            made.warm = self.config.head == WARM_LINEAR
-        return made.configure_training(self.config.dtype, self.config.compile)
+        if not any(parameter.requires_grad for parameter in network.parameters()):
+            raise SettingError(f"Nothing is left to train: {self.config.backbone_settings} freezes every parameter.")
+        if logits and self.config.head in LINEAR_HEADS and isinstance(network.head, nn.Linear):
+            self._start(network.head, role == "network", at_random)
+            network.warm = self.config.head == WARM_LINEAR
+        return network.configure_training(self.config.dtype, self.config.compile)
 
     @torch.no_grad()
     def _start(self, head: nn.Linear, first: bool, at_random: bool) -> None:
@@ -105,9 +122,9 @@ class Task:
             nn.init.zeros_(head.weight)
             nn.init.zeros_(head.bias)
         if at_random and self.observed is not None and self.observed.counts()[1].any():
-            share = among_known(self.observed).clip(RAREST, 1 - RAREST)
+            share = among_known(self.observed).clip(MIN_YES_SHARE, 1 - MIN_YES_SHARE)
             head.bias.copy_(torch.from_numpy(np.log(share / (1 - share))))
-            head.weight.mul_(LITTLE)
+            head.weight.mul_(SMALL_INIT_SCALE)
 
     def optimiser(self, parameters: Iterable[nn.Parameter], factor: float = 1.0) -> torch.optim.Optimizer:
         """Return an optimizer at `factor` times the learning rate, scaled for parameters of a backbone."""
@@ -118,7 +135,7 @@ class Task:
         return optimisers.make(self.config.optimizer, groups, self.config.lr, self.config.weight_decay)
 
     def learning_rate(self, clock: Clock, lr: float | None = None) -> float:
-        """Return the learning rate at this time, by the schedule; lr: instead of that of the configuration."""
+        """Return the learning rate at this time, by the schedule; lr: replaces that of the configuration."""
         config, schedule = self.config, schedules.find(self.config.schedule).make
         lr = config.lr if lr is None else lr
         return float(schedule(clock.grouped(config.accumulate), lr, **config.schedule_settings))

@@ -26,7 +26,7 @@ from partly.networks.linear import WARM_LINEAR
 from partly.solvers import solved_readout, warm_start
 from partly.solvers.mlp_with_linear_path import MlpWithLinearPath
 from partly.solvers.solved_readout import SolvedReadout
-from partly.solvers.start import can_start, solved_start
+from partly.solvers.start import can_start, fine_tunes, make_solved_start
 from partly.solvers.start import memory as start_memory
 
 __path__ += [folder for folder in os.environ.get("PARTLY_METHODS", "").split(os.pathsep) if folder]
@@ -46,7 +46,7 @@ class MethodInfo(registry.Info):
     def build(self, task: Task, settings: dict[str, Any]) -> Method:
         """Build the untrained method with all of its settings; solve its start, unless the task has it."""
         if task.start is None and self.starts_solved(task):
-            task = replace(task, start=solved_start(task))
+            task = replace(task, start=make_solved_start(task))
         if isinstance(self.make, type):
             method: Method = self.make(task, **settings)
         elif self.about.terms is not None and self.is_solved(task):
@@ -78,6 +78,7 @@ class MethodInfo(registry.Info):
     def starts_solved(self, task: Task) -> bool:
         """Return whether its networks start at a solved baseline for such a task."""
         solvable = self.about.terms is not None and task.config.head in (*solved_readout.HEADS, solved_readout.MLP_HEAD)
+        solvable = solvable and not fine_tunes(task)
         steps = self.kind.starts_solved and self.kind.supports_distributed and not solvable
         return steps and task.config.start == "solved" and can_start(task)
 

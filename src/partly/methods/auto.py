@@ -30,8 +30,9 @@ Differences from the paper
     is weighted, on all folds. Methods from papers are not part of the portfolio.
 
 Defaults
-    No limit. `budget` stops early: minutes, or "20x" for twenty times the duration of the first model. A model that
-    has started is finished.
+    Five minutes. `budget` sets another limit: minutes, "20x" for twenty times the duration of the first model, or
+    "inf". A model that has started is finished. From 5,000 items on, models with a weight below 2 % are dropped, and
+    the forest has half as many trees, which grow from at most 20,000 items.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -52,14 +54,17 @@ from partly.pool import Pool
 from partly.solvers.blending import relative_gains
 from partly.solvers.calibration import calibrate, reweight_by_missingness
 from partly.solvers.forest import Forest, log_odds
-from partly.solvers.logistic import Floats, sigmoid
+from partly.solvers.logistic import Features, Floats, sigmoid
+from partly.solvers.many_items import MANY_ITEMS
 from partly.solvers.portfolio import blend_with_forest, explain_portfolio, parse_budget
 from partly.solvers.pseudo_targets import combine_targets, estimate_targets
 from partly.solvers.relations import MIN_LABELS_PER_ITEM, compete, relate
-from partly.solvers.solved_readout import BLOCK, SolvedReadout, dense, held_out_state
+from partly.solvers.solved_readout import BLOCK, SolvedReadout, declare_held_out_state, dense
 from partly.solvers.thresholds import best_thresholds
 
 TREES = ((100, 120, 50), (300, 60, 20), (math.inf, 20, 8))  # labels below; trees; trees per fold
+TREES_OF_MANY = ((100, 60, 20), (300, 40, 12), (math.inf, 16, 6))  # for many items
+FOREST_ITEMS = 20_000  # maximum number that a forest grows from
 RELATED = 2000  # maximum labels for relations between them
 DENSE = 1 << 28  # maximum numbers in all features for a forest
 CRITERION = "log-loss"  # of calibrated held-out scores; see `partly.criteria`
@@ -69,7 +74,7 @@ class Auto(SolvedReadout):
     """The steps of the first epoch are the models; out-of-fold scores of training entries are stored."""
 
     entry_state = (
-        *held_out_state("kernel"),
+        *declare_held_out_state("kernel"),
         EntryState("held_out_forest"),
         EntryState("held_out_all", belief=torch.float32),
     )
@@ -148,7 +153,7 @@ class Auto(SolvedReadout):
         part, needed = step.split()[0], step in ("linear", "kernels", "together")
         seconds, left_out = (self.notes.setdefault(name, {}) for name in ("seconds", "left_out"))
         begun = time.monotonic()
-        if not needed and part not in left_out and sum(seconds.values()) >= self._allowed_seconds(seconds):
+        if not needed and part not in left_out and sum(seconds.values()) >= self._compute_time_limit(seconds):
             left_out[part] = "the budget was spent"
         if part in left_out:
             return
@@ -160,7 +165,7 @@ class Auto(SolvedReadout):
             left_out[part] = f"{type(error).__name__}: {error}"
         seconds[part] = seconds.get(part, 0.0) + time.monotonic() - begun
 
-    def _allowed_seconds(self, seconds: dict[str, float]) -> float:
+    def _compute_time_limit(self, seconds: dict[str, float]) -> float:
         amount, in_fits = self.budget
         return amount * seconds.get("linear", 0.0) if in_fits else amount
 
@@ -181,37 +186,37 @@ class Auto(SolvedReadout):
         """Grow the forest that predicts; out-of-fold estimates of the kernel machines are targets of unknown
         entries."""
         weights, targets = self.weights_and_targets(pool)
-        p = sigmoid(self._kernel_logits())
-        forest_targets = combine_targets(weights, targets, p, self.only_yes)
-        x = self._dense_features(pool)
-        self.forest.grow(x, forest_targets, self._tree_counts()[0], seed_for(self.task.config.seed, "forest"))
+        seed = seed_for(self.task.config.seed, "forest")
+        rows = slice(None) if len(pool) <= FOREST_ITEMS else _sample_rows(np.arange(len(pool)), seed)
+        p = sigmoid(self._kernel_logits()[:, rows])
+        forest_targets = combine_targets(weights[:, rows], targets[:, rows], p, self.only_yes)
+        x = _dense_rows(self.features(pool, "linear"), rows)
+        self.forest.grow(x, forest_targets, self._tree_counts(len(pool))[0], seed)
         chunks = torch.from_numpy(x).split(BLOCK)
         sums = [log_odds(self.forest(part.to(self.device))).sum(dim=0, dtype=torch.float64) for part in chunks]
         self.forest_mean.copy_(torch.stack(sums).sum(dim=0) / len(x))
 
     def _grow_without(self, pool: Pool, fold: int) -> None:
         """Grow a small forest without a fold, with targets that did not see it, to measure the held-out loss."""
-        x, (weights, targets), folds = self._dense_features(pool), self.weights_and_targets(pool), self.fold(pool)
-        best = list(self.spans)[int(self.losses.argmin())]
-        rows, out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        x, (weights, targets), folds = self.features(pool, "linear"), self.weights_and_targets(pool), self.fold(pool)
+        used = self.counts > 0 if len(pool) >= MANY_ITEMS else torch.ones_like(self.counts, dtype=torch.bool)
+        number = int(torch.where(used, self.losses, math.inf).argmin())
+        best, strength = list(self.spans)[number], float(self.strengths[number])
         seed = seed_for(self.task.config.seed, "forest", fold)
-        strength = float(self.strengths[int(self.losses.argmin())])
+        rows, out = _sample_rows(np.flatnonzero(folds != fold), seed), np.flatnonzero(folds == fold)
         p = estimate_targets(self.features(pool, best), weights, targets, rows, strength, self.only_yes, seed)
         forest_targets = combine_targets(weights[:, rows], targets[:, rows], p, self.only_yes)
         forest = Forest(self.task.labels)
-        forest.grow(x[rows], forest_targets, self._tree_counts()[1], seed)
-        scores = torch.cat([log_odds(forest(part)) for part in torch.from_numpy(x[out]).split(BLOCK)]).to(self.device)
+        forest.grow(_dense_rows(x, rows), forest_targets, self._tree_counts(len(pool))[1], seed)
+        blocks = [torch.from_numpy(_dense_rows(x, part)) for part in np.split(out, range(BLOCK, len(out), BLOCK))]
+        scores = torch.cat([log_odds(forest(part)) for part in blocks]).to(self.device)
         # Centered: the mean depends on how many positives are held out, as the bias of a kernel machine does.
         self.get_buffer("held_out_forest")[out] = scores - scores.mean(dim=0)
 
-    def _dense_features(self, pool: Pool) -> Floats:
-        """Return all features as a dense array, which a forest needs."""
-        if len(pool) * pool.items.shape[0] > DENSE:
-            raise MemoryError(f"a forest needs {len(pool)} x {pool.items.shape[0]} features at once")
-        return dense(self.standardized_features(pool.items, pool.batch_size))
-
-    def _tree_counts(self) -> tuple[int, int]:
-        return next((trees, of_fold) for labels, trees, of_fold in TREES if self.task.labels < labels)
+    def _tree_counts(self, items: int) -> tuple[int, int]:
+        """Return the trees of the forest that predicts and of the forest without a fold."""
+        rows = TREES if items < MANY_ITEMS else TREES_OF_MANY
+        return next((trees, of_fold) for labels, trees, of_fold in rows if self.task.labels < labels)
 
     def _kernel_logits(self) -> Floats:
         """Return out-of-fold logits of the kernel machines, [L, N]."""
@@ -224,7 +229,7 @@ class Auto(SolvedReadout):
         weights, targets = self.weights_and_targets(pool)
         kernels = self._kernel_logits()
         losses = [calibrate(kernels, weights, targets).loss, math.inf]
-        held_out = [kernels, self.held_out("forest")]
+        held_out = [kernels, self.read_held_out("forest")]
         if len(self.forest.roots):
             losses[1] = calibrate(held_out[1], weights, targets).loss
         found, share = blend_with_forest(held_out, losses, weights, targets)
@@ -269,3 +274,16 @@ class Auto(SolvedReadout):
         self.notes["reason"] = explain_portfolio(
             models, together, left_out, self.only_yes, bool(self.relation.any()), self.competition.item()
         )
+
+
+def _sample_rows(rows: npt.NDArray[np.intp], seed: int) -> npt.NDArray[np.intp]:
+    """Return the rows that a forest grows from: all, or a random sample of `FOREST_ITEMS`."""
+    return rows if len(rows) <= FOREST_ITEMS else np.sort(np.random.default_rng(seed).permutation(rows)[:FOREST_ITEMS])
+
+
+def _dense_rows(x: Features, rows: npt.NDArray[np.intp] | slice) -> Floats:
+    """Return rows of features as a dense array, which a forest needs."""
+    count = min(x.shape[0], FOREST_ITEMS)
+    if count * x.shape[1] > DENSE:
+        raise MemoryError(f"a forest needs {count} x {x.shape[1]} features at once")
+    return dense(x[rows])

@@ -35,6 +35,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from partly.clock import Clock, seed_for
+from partly.distributed.share import BatchShard
 from partly.errors import within
 from partly.method import About, Method, Task
 from partly.pool import Batch, Pool
@@ -44,20 +45,28 @@ CERTAIN = -1e-6  # largest log-probability with a finite logit in float32
 
 
 class CNNRNN(Method):
-    starts_solved = False
+    """From a solved start, the solved logits are scores of the next label. The recurrent network adds to them, times a
+    gate of each label that starts at zero. A label's logit is the solved one plus the change of its highest
+    probability."""
+
     rank: Tensor  # rank of each label by known positives, 0 for the most frequent
 
     def __init__(self, task: Task, *, size: int = 128, beam: int = 3, longest: int = 10) -> None:
         super().__init__(task)
         within(1, math.inf, size=size, beam=beam, longest=longest)
         self.beam, self.longest = beam, longest
-        self.network = replace(task, labels=size, observed=None).network(logits=False)
+        self.starts = task.start is not None
+        embeds = replace(task, labels=size, observed=None)
+        self.network = task.network() if self.starts else embeds.network(logits=False)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(task.config.seed, "weights", "recurrent"))
             self.vectors = nn.Embedding(task.labels + 2, size)  # the labels, the end, the start
             nn.init.normal_(self.vectors.weight, std=size**-0.5)
             self.lstm = nn.LSTM(size, size, batch_first=True)
             self.output = nn.Linear(size, size)
+            if task.start is not None:
+                self.place = nn.Linear(task.start.weight.shape[1], size)
+                self.gate = nn.Parameter(torch.zeros(task.labels + 1))
         self.optimiser = task.optimiser(self.parameters())
         self.register_buffer("rank", torch.arange(task.labels))
 
@@ -71,7 +80,8 @@ class CNNRNN(Method):
         named = self.sequences(batch.z)
         start = torch.full_like(named[:, :1], self.task.labels + 1)
         heard, _ = self.lstm(self.vectors(torch.cat([start, named[:, :-1]], dim=1)))
-        scores = self._next(heard, self.network(batch.x).unsqueeze(1))
+        place, solved = self._encode(batch.x)
+        scores = self._next(heard, place, solved)
         counts = torch.arange(named.shape[1], device=named.device) <= (batch.z > 0).sum(dim=1, keepdim=True)
         loss = F.cross_entropy(scores[counts], named[counts])
         self.step(loss, clock, self.optimiser)
@@ -85,19 +95,36 @@ class CNNRNN(Method):
         by_rank = F.pad(self.rank.argsort(), (0, 1), value=labels)
         return F.pad(by_rank[ranks[:, :most]], (0, 1), value=labels)
 
-    def _next(self, heard: Tensor, place: Tensor) -> Tensor:
+    def _encode(self, x: Tensor | BatchShard) -> tuple[Tensor, Tensor | None]:
+        """Return items embedded as labels are [B, 1, size], and the solved scores of labels and end [B, 1, L + 1]."""
+        if not self.starts:
+            return self.network(x).unsqueeze(1), None
+        features, logits = self.network.features_and_logits(x)
+        return self.place(features).unsqueeze(1), F.pad(logits, (0, 1)).unsqueeze(1)
+
+    def _next(self, heard: Tensor, place: Tensor, solved: Tensor | None) -> Tensor:
         """Return scores of the next label or the end. heard, place: [..., size]"""
-        return F.relu(self.output(heard) + place) @ self.vectors.weight[:-1].T
+        scores = F.relu(self.output(heard) + place) @ self.vectors.weight[:-1].T
+        return scores if solved is None else solved + self.gate * scores
 
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
-        place, rows = self.network(x).unsqueeze(1), torch.arange(x.shape[0], device=x.device).unsqueeze(1)
+        place, solved = self._encode(x)
+        highest = _log_odds(self._highest(place, solved))
+        if solved is None:
+            return highest
+        logits = solved[:, 0, :-1]
+        return logits + (highest - _log_odds(solved[:, 0].log_softmax(dim=1)[:, :-1]))
+
+    def _highest(self, place: Tensor, solved: Tensor | None) -> Tensor:
+        """Return the highest log-probability of each label to be named next, at any step of any beam, [B, L]."""
+        rows = torch.arange(place.shape[0], device=place.device).unsqueeze(1)
         last = torch.full_like(rows, self.task.labels + 1)  # [B, beams]
         likely = place.new_zeros(last.shape)  # log-probability of the sequence
-        fresh = torch.ones(*last.shape, self.task.labels, dtype=torch.bool, device=x.device)  # not named yet
-        state, highest = None, place.new_full((x.shape[0], self.task.labels), -torch.inf)
+        fresh = torch.ones(*last.shape, self.task.labels, dtype=torch.bool, device=place.device)  # not named yet
+        state, highest = None, place.new_full((place.shape[0], self.task.labels), -torch.inf)
         for named in range(min(self.longest, self.task.labels)):
             heard, state = self.lstm(self.vectors(last).flatten(0, 1).unsqueeze(1), state)
-            scores = self._next(heard.view(*last.shape, -1), place).log_softmax(dim=2)[:, :, :-1]
+            scores = self._next(heard.view(*last.shape, -1), place, solved).log_softmax(dim=2)[:, :, :-1]
             scores = torch.where(fresh, scores, -torch.inf)
             highest = torch.maximum(highest, scores.amax(dim=1))
             possible = last.shape[1] * (self.task.labels - named)
@@ -105,6 +132,13 @@ class CNNRNN(Method):
             likely, best = paths.topk(min(self.beam, possible), dim=1)
             beam, last = best // self.task.labels, best % self.task.labels
             fresh = fresh[rows, beam].scatter(2, last.unsqueeze(2), False)
-            state = tuple(part.view(x.shape[0], -1, part.shape[2])[rows, beam].flatten(0, 1)[None] for part in state)
-        log_p: Tensor = highest.clamp(max=CERTAIN)
-        return log_p - torch.log(-torch.expm1(log_p))
+            state = tuple(
+                part.view(place.shape[0], -1, part.shape[2])[rows, beam].flatten(0, 1)[None] for part in state
+            )
+        return highest
+
+
+def _log_odds(log_p: Tensor) -> Tensor:
+    """Return the logits of probabilities, from their logarithms."""
+    log_p = log_p.clamp(max=CERTAIN)
+    return log_p - torch.log(-torch.expm1(log_p))

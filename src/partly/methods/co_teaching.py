@@ -28,7 +28,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from partly.clock import Clock
-from partly.co_training import Predict, TwoNetworks, co_teaching_loss, kept_share, ramp_up
+from partly.co_training import Predict, TwoNetworks, co_teaching_loss, ramp_up, share_to_keep
 from partly.errors import within
 from partly.method import About, Task
 
@@ -46,7 +46,7 @@ class CoTeaching(TwoNetworks):
         return ramp_up(clock, self.ramp) > 0
 
     def plan(self, clock: Clock) -> dict[str, float]:
-        return {"items left out": 1 - kept_share(clock, self.forget, self.ramp)}
+        return {"items left out": 1 - share_to_keep(clock, self.forget, self.ramp)}
 
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
-        return co_teaching_loss(f, g, z, kept_share(clock, self.forget, self.ramp))
+        return co_teaching_loss(f, g, z, share_to_keep(clock, self.forget, self.ramp))

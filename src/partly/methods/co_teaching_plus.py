@@ -30,7 +30,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from partly.clock import Clock
-from partly.co_training import Predict, TwoNetworks, co_teaching_loss, disagree, kept_share
+from partly.co_training import Predict, TwoNetworks, co_teaching_loss, disagree, share_to_keep
 from partly.errors import within
 from partly.method import About, Task
 
@@ -60,4 +60,4 @@ class CoTeachingPlus(TwoNetworks):
 
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
         among = disagree(f, g) if self.may_be_best(clock) else None
-        return co_teaching_loss(f, g, z, kept_share(clock, self.forget, self.ramp), among)
+        return co_teaching_loss(f, g, z, share_to_keep(clock, self.forget, self.ramp), among)

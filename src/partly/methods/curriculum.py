@@ -141,9 +141,10 @@ class Curriculum(Method):
 
     @property
     def _first_scores(self) -> Tensor:
-        """Out-of-fold logits of the solved start, whose signs are the first weak labels. [N, L]"""
-        assert self.task.start is not None
-        return self.task.start.out_of_fold().to(self.weak.device)
+        """Out-of-fold logits of start and teachers, whose signs are the first weak labels. [N, L]"""
+        first = self.task.first_logits()
+        assert first is not None
+        return first.to(self.weak.device)
 
     def _select_confident(self, x: Tensor | BatchShard, free: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores [B, L], whose signs are the labels, and the mask of confident entries [B, L]."""

@@ -81,7 +81,7 @@ class EMAPL(Method):
 
     def _first_epoch(self, clock: Clock) -> int:
         """Return the first epoch, from 0, with beliefs."""
-        earliest = 1 if self.task.start is None else 0  # a solved start has scores that beliefs can be taken from
+        earliest = 0 if self.task.has_first_logits else 1  # beliefs need scores
         return max(earliest, min(round(self.warmup * clock.epochs), clock.epochs - 1))
 
     def share_at(self, clock: Clock) -> float:
@@ -109,9 +109,10 @@ class EMAPL(Method):
 
     @torch.no_grad()
     def _scores(self, pool: Pool, clock: Clock) -> Tensor:
-        """Logits of all training items, without dropout; before the first epoch those of the start, out of fold."""
-        if clock.epoch == 0 and self.task.start is not None:
-            return self.task.start.out_of_fold().to(self.believed.device)
+        """Logits of all training items, without dropout; before the first epoch those of start and teachers."""
+        first = self.task.first_logits() if clock.epoch == 0 else None
+        if first is not None:
+            return first.to(self.believed.device)
         scores = torch.empty(self.believed.shape, device=self.believed.device)
         with eval_mode(self):
             for batch in pool.in_order():

@@ -55,17 +55,17 @@ class Fast0Tag(Method):
         size = vector_size(vectors, size)
         within(0, 1, warmup=warmup)
         self.warmup, self.unknown_as_no = warmup, unknown_as_no
-        given = None
+        fixed_vectors = None
         if vectors is not None and task.observed is not None:  # else they come with a trained model
-            given = label_vectors(vectors, task.observed.names, size, task.read_vectors)
+            fixed_vectors = label_vectors(vectors, task.observed.names, size, task.read_vectors)
         if task.start is None:
             directions = replace(task, labels=size, observed=None).network(logits=False)
             self.network = low_rank_network(directions, size, task.labels, seed_for(task.config.seed, "label vectors"))
         else:
-            self.network = task.start.low_rank(size, given)
+            self.network = task.start.low_rank(size, fixed_vectors)
         if vectors is not None:
             weight = self.network.head.get_parameter("weight").requires_grad_(False)
-            weight.copy_(weight if given is None else given)
+            weight.copy_(weight if fixed_vectors is None else fixed_vectors)
         self.optimiser = task.optimiser(self.network.parameters())
 
     def _is_ranking(self, clock: Clock) -> bool:

@@ -39,8 +39,7 @@ Settings
     entry.
 
 Defaults
-    lambdas, k and edges are the paper's for Open Images. With an MLP head, smaller lambdas are better. For a network
-    trained from scratch on images, use lambda_f = 0.
+    lambdas, k and edges are the paper's for Open Images.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from torch import Tensor
 
 from partly import losses, selection
 from partly.clock import Clock
-from partly.co_training import Predict, TwoNetworks, kept_share, mean_over_items, ramp_up
+from partly.co_training import Predict, TwoNetworks, mean_over_items, ramp_up, share_to_keep
 from partly.errors import within
 from partly.method import About, Task
 
@@ -55,13 +55,13 @@ class Jocor(TwoNetworks):
         return ramp_up(clock, self.ramp) > 0
 
     def plan(self, clock: Clock) -> dict[str, float]:
-        return {"items left out": 1 - kept_share(clock, self.forget, self.ramp)}
+        return {"items left out": 1 - share_to_keep(clock, self.forget, self.ramp)}
 
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
         cross_entropies = losses.assume_negative(f, z) + losses.assume_negative(g, z)
         joint = (1 - self.agreement) * cross_entropies + self.agreement * divergence(f, g)
         fit = joint.detach().mean(dim=1)
-        keep = kept_share(clock, self.forget, self.ramp)
+        keep = share_to_keep(clock, self.forget, self.ramp)
         return mean_over_items(joint, selection.small_loss(fit, torch.ones_like(fit, dtype=torch.bool), keep))
 
 

@@ -116,7 +116,7 @@ class Leml(Method):
         curves = self.ridge * torch.eye(width, dtype=h.dtype, device=h.device).flatten().repeat(labels, 1)
         slope = self.ridge * h
         total = self._penalty()
-        for x, z in self._standardized_blocks(pool):
+        for x, z in self._standardize_blocks(pool):
             factors = append_one(x @ self.w.double().T)
             losses, slopes = self._losses(scores_at_known(z, factors, h), z)
             total += losses
@@ -134,14 +134,14 @@ class Leml(Method):
         """Solve W for this H, as far as the iterations go; return the objective before."""
         w, h = self.w.double(), self.h.double()
         slope, total = self.ridge * w, self._penalty()
-        for x, z in self._standardized_blocks(pool):
+        for x, z in self._standardize_blocks(pool):
             losses, slopes = self._losses(scores_at_known(z, append_one(x @ w.T), self._read_out()), z)
             total += losses
             slope += (slopes @ h).T @ x
 
         def curve(v: Tensor) -> Tensor:
             result = self.ridge * v
-            for x, z in self._standardized_blocks(pool):
+            for x, z in self._standardize_blocks(pool):
                 result += CURVATURE[self.fit] * (scores_at_known(z, x @ v.T, h) @ h).T @ x
             return result
 
@@ -154,7 +154,7 @@ class Leml(Method):
 
     # ---------------------------------------------------------------- parts of the objective
 
-    def _standardized_blocks(self, pool: Pool) -> Iterator[tuple[Tensor, Tensor]]:
+    def _standardize_blocks(self, pool: Pool) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield standardized items [B, D] and known labels [B, L] in float64, sparse if few are known."""
         standardise = self.network.get_submodule("features.0")
         labels, device = pool.labels, self.device

@@ -124,7 +124,7 @@ def _logistic_regression(c: float, folds: int) -> Any:
     return LogisticRegression(C=c, max_iter=1000)
 
 
-def _tuned_logistic_regression(c: float, folds: int) -> Any:
+def _make_tuned_logistic_regression(c: float, folds: int) -> Any:
     from sklearn.linear_model import LogisticRegressionCV
 
     if folds < 2:
@@ -159,7 +159,7 @@ def _mlp(c: float, folds: int) -> Any:
 
 ESTIMATORS = {
     "logistic-regression": _logistic_regression,
-    "tuned-logistic-regression": _tuned_logistic_regression,
+    "tuned-logistic-regression": _make_tuned_logistic_regression,
     "extra-trees": _extra_trees,
     "random-forest": _random_forest,
     "hist-gradient-boosting": _hist_gradient_boosting,

@@ -84,6 +84,8 @@ class Refine(Method):
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch == 0:
+            if self.task.prior is not None and (first := self.task.first_logits()) is not None:
+                self.pseudo.copy_(first.sigmoid())
             for index, z in pool.labels_in_order():
                 self.pseudo[index] = torch.where(z == 0, self.pseudo[index], (z > 0).to(self.pseudo.dtype))
 

@@ -102,8 +102,9 @@ class Role(Method):
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch > 0:
             return
-        if self.task.start is not None:
-            self.estimates.copy_(self.task.start.out_of_fold().clamp(-KNOWN, KNOWN))
+        first = self.task.first_logits()
+        if first is not None:
+            self.estimates.copy_(first.clamp(-KNOWN, KNOWN))
         for index, z in pool.labels_in_order():
             self.estimates[index] = torch.where(z == 0, self.estimates[index], KNOWN * z)
         self.expected.fill_(self._estimate_yes_per_item(pool) if self.expected_yes is None else self.expected_yes)

@@ -27,8 +27,8 @@ class CriterionInfo(Info):
     @property
     def assumes(self) -> str:
         """Assumption under which the criterion ranks models correctly."""
-        parts = [part for part in self.text.split("\n\n") if part.startswith("Assumes:")]
-        return " ".join(" ".join(parts).removeprefix("Assumes:").split())
+        paragraphs = [part for part in self.text.split("\n\n") if part.startswith("Assumes:")]
+        return " ".join(" ".join(paragraphs).removeprefix("Assumes:").split())
 
     def words(self) -> dict[str, Any]:
         return super().words() | {"assumes": self.assumes}
@@ -157,10 +157,10 @@ def average_precision_corrected(scores: Scores, labels: Labels, *, prior: str | 
             f"average-precision-corrected: prior holds {shares.size} shares for {labels.shape[1]} labels."
         )
     pairs = zip(scored.iter_yes_rest(scores, labels), shares, strict=True)
-    return scored.mean(np.array([_corrected_precision(yes, rest, share) for (yes, rest), share in pairs]))
+    return scored.mean(np.array([_estimate_precision(yes, rest, share) for (yes, rest), share in pairs]))
 
 
-def _corrected_precision(yes: Scores, rest: Scores, share: float) -> float:
+def _estimate_precision(yes: Scores, rest: Scores, share: float) -> float:
     """Average precision of one label of which this share of all items is yes; equal scores are one threshold."""
     if not len(yes) or not len(rest):
         return math.nan

@@ -145,9 +145,9 @@ def build_residual(
         return Network(features, ResidualHead(width, labels))
     chosen, standardise = find_head(head), features[0]
     inputs = standardise.get_buffer("mean").shape[0]
-    taken = inspect.signature(chosen.make).parameters.keys()
-    given = {name: offered[name] for name in offered.keys() & taken}
-    trunk, last = chosen.make(inputs, labels, **given, **head_settings)
+    parameters = inspect.signature(chosen.make).parameters.keys()
+    supported = {name: offered[name] for name in offered.keys() & parameters}
+    trunk, last = chosen.make(inputs, labels, **supported, **head_settings)
     return Network(features, ResidualHead(width, labels, inputs, trunk, last))
 
 

@@ -5,8 +5,8 @@ Each position of the unpooled maps is a token, without position encoding, as in 
 
 Label-mask training, with any method: a random part of the known labels is given to the network as states, the rest is
 masked. Logits of given labels carry no gradient, so the network learns masked and unknown labels from the item and the
-given labels. For prediction nothing is given unless the caller passes `known=`. A state that training never showed
-changes nothing. With one positive per item there is nothing to learn for `known=`.
+given labels. For prediction nothing is given unless the caller passes `known=`. States that do not occur
+in training have no effect: with one positive per item, the network learns nothing from `known=`.
 
 Reference
     J. Lanchantin, T. Wang, V. Ordonez, Y. Qi. General Multi-label Image Classification with Transformers. CVPR 2021.
@@ -47,9 +47,16 @@ class CTran(nn.Module):
         self.layers = encoder(width, layers, heads, dropout)
         self.project = nn.Linear(inputs, width)
         bound = width**-0.5
-        self.embedding, self.readout = (nn.Parameter(torch.empty(labels, width).uniform_(-bound, bound)) for _ in "12")
+        self.embedding, self.readout = (
+            nn.Parameter(torch.empty(labels, width).uniform_(-bound, bound)) for _ in range(2)
+        )
         self.bias = nn.Parameter(torch.zeros(labels))
         self.yes, self.no = (nn.Parameter(torch.zeros(width)) for _ in range(2))  # the same for all labels
+
+    def start_at_zero(self) -> None:
+        """Make all logits zero until it learns."""
+        for parameter in (self.readout, self.bias):
+            nn.init.zeros_(parameter)
 
     def forward(self, features: Tensor, z: Tensor | None = None) -> Tensor:
         labels = mask_labels(z, features.new_zeros(features.shape[0], len(self.embedding)), self.training)
@@ -79,9 +86,9 @@ def mask_labels(z: Tensor | None, nothing: Tensor, training: bool) -> Tensor:
 def state_embeddings(given: Tensor, yes: Tensor, no: Tensor) -> Tensor:
     """Return the embedding of the given labels, [B, L, width]; unknown adds nothing."""
     state = given.unsqueeze(2)
-    told: Tensor = torch.where(state > 0, yes, torch.where(state < 0, no, 0.0))
+    embedding: Tensor = torch.where(state > 0, yes, torch.where(state < 0, no, 0.0))
     scale: float = yes.shape[-1] ** 0.5  # scaled as embeddings usually are, so that optimizer steps have more effect
-    return told * scale
+    return embedding * scale
 
 
 def encoder(width: int, layers: int, heads: int, dropout: float) -> nn.Sequential:
@@ -107,8 +114,8 @@ class Layer(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         query, key, value = self.query_key_value(tokens).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         tokens = tokens + self.attended(attend(query, key, value).transpose(1, 2).flatten(2))
-        changed: Tensor = tokens + self.feed_forward(tokens)
-        return changed
+        updated: Tensor = tokens + self.feed_forward(tokens)
+        return updated
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -116,8 +123,8 @@ def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     if forward_ad.unpack_dual(query).tangent is None:
         return F.scaled_dot_product_attention(query, key, value)
     # torch's function is faster, but has no forward-mode derivative.
-    closeness: Tensor = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
-    return closeness.softmax(dim=-1) @ value
+    similarity: Tensor = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
+    return similarity.softmax(dim=-1) @ value
 
 
 def head(

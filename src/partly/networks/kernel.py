@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -29,6 +30,7 @@ from partly.networks.layers import FeatureUnion, apply_in_chunks
 
 MAX_EXAMPLE_NUMBERS = 1 << 26  # held at a time
 MAX_L1_FEATURES = 400  # above it the Laplace kernel uses Euclidean distances, which are faster
+MAX_L1_ITEMS = 5000  # training items; from here on too
 LANDMARKS = 1500
 AXES = 600
 QUANTILES = 200
@@ -108,13 +110,14 @@ class Nystroem(nn.Module):
     """Nystroem features of the kernel exp(-distance / median distance), with landmarks [M, D].
 
     power: 2 for |x - y|^2 (Gaussian kernel), 1 for |x - y|. norm: 1 for the sum of absolute differences. axes: number
-    of features; those beyond the rank of the landmarks are 0.
+    of features; those beyond the rank of the landmarks are 0. Without landmarks (`drop`) all features are 0.
     """
 
     landmarks: Tensor
     width: Tensor
     axes: Tensor  # [M, R]
     mean: Tensor  # [R]
+    euclidean: Tensor  # 1; only where the width of the items would suggest sums of absolute differences
 
     def __init__(self, landmarks: Tensor, axes: int, power: int = 2, norm: int = 2) -> None:
         super().__init__()
@@ -124,6 +127,8 @@ class Nystroem(nn.Module):
         self.register_buffer("width", torch.ones(()))
         self.register_buffer("axes", torch.zeros(count, min(axes, count)))
         self.register_buffer("mean", torch.zeros(min(axes, count)))
+        if power == 1 and norm == 2 and landmarks.shape[1] <= MAX_L1_FEATURES:
+            self.register_buffer("euclidean", torch.ones(()))
         if landmarks.any():
             self._fit()
 
@@ -143,7 +148,22 @@ class Nystroem(nn.Module):
         self.axes.mul_(factor)
         self.mean.mul_(factor)
 
+    def drop(self) -> None:
+        """Drop the landmarks, where nothing reads the features."""
+        self.landmarks, self.axes = self.landmarks[:0].clone(), self.axes[:0].clone()
+        self.mean.zero_()
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        if not len(state_dict.get(f"{prefix}landmarks", self.landmarks)):
+            self.drop()
+        if "euclidean" in self._buffers:  # a run of an earlier version has none
+            saved = state_dict.setdefault(f"{prefix}euclidean", torch.zeros(()))
+            self.norm = 2 if saved.any() else 1
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
     def forward(self, x: Tensor) -> Tensor:
+        if not len(self.landmarks):
+            return x.new_zeros(x.shape[0], self.mean.shape[0])
         return apply_in_chunks(self._near, 1, DISTANCE_CHUNK, math.inf, x) @ self.axes - self.mean
 
     def _near(self, x: Tensor) -> Tensor:
@@ -169,16 +189,15 @@ def head(
 ) -> tuple[nn.Module, nn.Module]:
     within(1, math.inf, landmarks=landmarks, axes=axes)
     room = max(1, MAX_EXAMPLE_NUMBERS // inputs)
-    some, normal = examples(min(landmarks, room)), NormalScores(examples(min(SAMPLE, room)))
+    some, sample = examples(min(landmarks, room)), examples(min(SAMPLE, room))
+    normal, absolute = NormalScores(sample), inputs <= MAX_L1_FEATURES and len(sample) < MAX_L1_ITEMS
     raw, clipped = Rescale(scales), Clip()
     kinds = {
         "linear": nn.Identity(),
         "linear_raw": raw,
         "gaussian": nn.Sequential(clipped, Nystroem(clipped(some), axes)),
         "gaussian_raw": nn.Sequential(raw, clipped, Nystroem(clipped(raw(some)), axes)),
-        "laplace": nn.Sequential(
-            normal, Nystroem(normal(some), axes, power=1, norm=1 if inputs <= MAX_L1_FEATURES else 2)
-        ),
+        "laplace": nn.Sequential(normal, Nystroem(normal(some), axes, power=1, norm=1 if absolute else 2)),
     }
     widths = {name: inputs if name.startswith("linear") else min(axes, len(some)) for name in kinds}
     members = FeatureUnion(kinds, widths)

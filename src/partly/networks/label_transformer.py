@@ -49,6 +49,11 @@ class LabelTransformer(nn.Module):
         self.yes, self.no = (nn.Parameter(torch.zeros(labels, width)) for _ in range(2))
         self.layers = encoder(width, layers, heads, dropout)
 
+    def start_at_zero(self) -> None:
+        """Make all logits zero until it learns."""
+        for parameter in (self.readout, self.direct.weight, self.direct.bias):
+            nn.init.zeros_(parameter)
+
     def forward(self, features: Tensor, z: Tensor | None = None) -> Tensor:
         labels = mask_labels(z, features.new_zeros(features.shape[0], len(self.embedding)), self.training)
         numbers = (self.tokens + labels.shape[1]) * self.embedding.shape[1]

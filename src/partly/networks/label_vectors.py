@@ -32,7 +32,7 @@ def label_vectors(source: str, names: Sequence[str], size: int, read: ReadVector
     """Return a vector per label, [L, size]."""
     if source != MINILM:
         if read is None:
-            raise SettingError(f"vectors = {source!r}: files of vectors are not read here.")
+            raise SettingError(f"vectors = {source!r}: no reader for files of vectors is available.")
         return read(source, names, size)
     if size != MINILM_SIZE:
         raise SettingError(f"vectors = 'minilm' has {MINILM_SIZE} numbers, not size = {size}. Leave size out.")

@@ -86,6 +86,6 @@ def pool(maps: Tensor, how: Pooling, k_max: float = 0.1, k_min: float = 0.1) -> 
     return torch.cat([positions.mean(dim=2), positions.amax(dim=2)], dim=1)
 
 
-def pooled_width(channels: int, how: Pooling) -> int:
+def count_pooled(channels: int, how: Pooling) -> int:
     """Return the number of features that `pool` makes."""
     return 2 * channels if how == "gap+gmp" else channels

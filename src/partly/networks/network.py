@@ -111,7 +111,7 @@ def eval_mode(module: nn.Module) -> Iterator[None]:
 def uses_bfloat16(precision: Precision, device: str) -> bool:
     """Tell whether a network computes in bfloat16 on this kind of device.
 
-    "auto" uses it on GPUs that support it, and never on CPUs, most of which are slower with it. Unlike float16 it needs
+    "auto" uses it on GPUs that support it, and never on CPUs, where it is mostly slower. Unlike float16 it needs
     no loss scaling.
     """
     if precision == "auto":

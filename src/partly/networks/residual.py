@@ -69,10 +69,10 @@ def _factors(readout: Tensor, size: int, vectors: Tensor | None) -> tuple[Tensor
     if vectors is not None:
         return vectors.double(), torch.linalg.pinv(vectors.double()) @ readout
     left, values, right = torch.linalg.svd(readout, full_matrices=False)
-    kept = min(size, len(values))
+    rank = min(size, len(values))
     labels, items = readout.new_zeros(len(readout), size), readout.new_zeros(size, readout.shape[1])
-    labels[:, :kept] = left[:, :kept] * values[:kept].sqrt()
-    items[:kept] = values[:kept].sqrt()[:, None] * right[:kept]
+    labels[:, :rank] = left[:, :rank] * values[:rank].sqrt()
+    items[:rank] = values[:rank].sqrt()[:, None] * right[:rank]
     return labels, items
 
 
@@ -82,7 +82,8 @@ class ResidualHead(nn.Module):
     Without `last` the change is a second linear read-out of the same features. With `last` it is a head on the first
     `inputs` features, which are the standardized items: its linear layer starts at zero, or, where the last layer is
     not linear, a gate for each label does. Layers that follow a linear one (a graph over labels) see the logits of the
-    start too, so that they refine the solved scores.
+    start too, so that they refine the solved scores. A head with a method `start_at_zero` needs no gate: in a head
+    that is given known labels, a gate would learn from the answers.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ class ResidualHead(nn.Module):
     labels : int
         How many labels, L.
     inputs : int, optional
-        How many of them are the standardized items.
+        Number of inputs that are the standardized items.
     trunk, last : nn.Module, optional
         The two parts of a head, as `partly.networks.find_head(...).make` returns them.
     """
@@ -110,19 +111,23 @@ class ResidualHead(nn.Module):
         nn.init.zeros_(self.start.weight)
         nn.init.zeros_(self.start.bias)
         self.trunk = trunk or nn.Identity()
-        parts = list(last) if isinstance(last, nn.Sequential) else [last or skip_init(nn.Linear, width, labels)]
-        first = parts[0]
+        layers = list(last) if isinstance(last, nn.Sequential) else [last or skip_init(nn.Linear, width, labels)]
+        first = layers[0]
         self.linear = first if isinstance(first, nn.Linear) else None
-        parts = parts[self.linear is not None :]
-        self.rest = parts[0] if len(parts) == 1 else nn.Sequential(*parts) if parts else None
+        layers = layers[self.linear is not None :]
+        self.rest = layers[0] if len(layers) == 1 else nn.Sequential(*layers) if layers else None
         if self.linear is not None:
             nn.init.zeros_(self.linear.weight)
             nn.init.zeros_(self.linear.bias)
-        self.gate = None if self.rest is None else nn.Parameter(torch.zeros(labels))
+        zero = None if self.linear is not None else getattr(self.rest, "start_at_zero", None)
+        if zero is not None:
+            zero()
+        gated = self.rest is not None and zero is None
+        self.gate = nn.Parameter(torch.zeros(labels)) if gated else None
 
     @property
     def is_linear(self) -> bool:
-        """Whether the change is a read-out of the same features."""
+        """True if the change is a linear read-out of the same features."""
         return self.inputs is None
 
     @property
@@ -143,5 +148,5 @@ class ResidualHead(nn.Module):
             change = self.rest(logits) - logits
         else:
             change = self.rest(x, z) if self.accepts_labels else self.rest(x)
-        gated: Tensor = logits + self.gate * change
-        return gated
+        changed: Tensor = logits + (change if self.gate is None else self.gate * change)
+        return changed

@@ -19,7 +19,7 @@ from partly.similarity.mixing import mix_rows
 from partly.similarity.side_information import read_edges
 
 SOURCES = ("co-occurrence", "names", "identity")
-BLOCK = 1 << 22  # pairs of labels per block
+MAX_PAIRS_PER_BLOCK = 1 << 22
 Indices = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
 
@@ -72,66 +72,68 @@ class LabelGraph(nn.Module):
         self.weights.div_(self.weights.sum(dim=1, keepdim=True))
 
 
-def co_occurrence_edges(labels: Labels, most: int) -> tuple[Indices, Numbers]:
-    """Return the `most` labels that most often are positive together with a label, and how often: two arrays [L, most].
+def co_occurrence_edges(labels: Labels, max_edges: int) -> tuple[Indices, Numbers]:
+    """Return the labels most often positive together with each label, and their shares: two arrays [L, max_edges].
 
-    Only items where both are known count. Missing neighbors are -1 with share 0; ties go to the earlier label.
+    Only items with both labels known count. Missing neighbors are -1 with share 0; ties go to the earlier label.
     """
     count = labels.shape[1]
-    within(0, count - 1, most=most)
+    within(0, count - 1, max_edges=max_edges)
     yes = sp.csr_array(labels.positive).astype(np.int32)
     known, by_label = labels.known, yes.T.tocsr()
-    others, shares = np.full((count, most), -1, np.int64), np.zeros((count, most))
-    size = max(1, BLOCK // max(1, count))
-    for start in range(0, count if most else 0, size):
+    others, shares = np.full((count, max_edges), -1, np.int64), np.zeros((count, max_edges))
+    size = max(1, MAX_PAIRS_PER_BLOCK // max(1, count))
+    for start in range(0, count if max_edges else 0, size):
         rows = np.arange(start, min(start + size, count))
         both = (by_label[rows] @ yes).toarray().astype(np.int64)
-        asked: Any = by_label[rows] @ known
-        asked = asked.toarray() if sp.issparse(known) else asked
+        known_counts: Any = by_label[rows] @ known
+        known_counts = known_counts.toarray() if sp.issparse(known) else known_counts
         both[np.arange(len(rows)), rows] = 0
-        best = _largest(both, most)
-        times = np.take_along_axis(both, best, axis=1)
-        others[rows] = np.where(times > 0, best, -1)
-        shares[rows] = times / np.maximum(1, np.take_along_axis(asked, best, axis=1))
+        best = _largest(both, max_edges)
+        frequency = np.take_along_axis(both, best, axis=1)
+        others[rows] = np.where(frequency > 0, best, -1)
+        shares[rows] = frequency / np.maximum(1, np.take_along_axis(known_counts, best, axis=1))
     return others, shares
 
 
-def name_similarity_edges(names: Sequence[str], most: int) -> tuple[Indices, Numbers]:
-    """Return the `most` labels with the most similar names, by the cosine of their vectors, as `co_occurrence_edges`
-    does. Neighbors without a positive cosine are -1."""
+def name_similarity_edges(names: Sequence[str], max_edges: int) -> tuple[Indices, Numbers]:
+    """Return the labels with the most similar names, and the cosines of their vectors: two arrays [L, max_edges].
+
+    Neighbors without a positive cosine are -1.
+    """
     vectors = torch.nn.functional.normalize(embed_names(names), dim=1)
-    others, cosines = np.full((len(names), most), -1, np.int64), np.zeros((len(names), most))
-    size = max(1, BLOCK // max(1, len(names)))
-    for start in range(0, len(names) if most else 0, size):
+    others, cosines = np.full((len(names), max_edges), -1, np.int64), np.zeros((len(names), max_edges))
+    size = max(1, MAX_PAIRS_PER_BLOCK // max(1, len(names)))
+    for start in range(0, len(names) if max_edges else 0, size):
         rows = torch.arange(start, min(start + size, len(names)))
-        alike = vectors[rows] @ vectors.T
-        alike[torch.arange(len(rows)), rows] = 0.0
-        best = alike.sort(dim=1, descending=True, stable=True)
-        value, place = best.values[:, :most].numpy(), best.indices[:, :most].numpy()
+        similarities = vectors[rows] @ vectors.T
+        similarities[torch.arange(len(rows)), rows] = 0.0
+        best = similarities.sort(dim=1, descending=True, stable=True)
+        value, place = best.values[:, :max_edges].numpy(), best.indices[:, :max_edges].numpy()
         others[rows], cosines[rows] = np.where(value > 0, place, -1), np.maximum(value, 0)
     return others, cosines
 
 
-def strongest_edges(pairs: tuple[Indices, Indices, Numbers], labels: int, most: int) -> tuple[Indices, Numbers]:
-    """Return the `most` strongest pairs (label, other, strength) of each label, as `co_occurrence_edges` does.
+def strongest_edges(pairs: tuple[Indices, Indices, Numbers], labels: int, max_edges: int) -> tuple[Indices, Numbers]:
+    """Return the `max_edges` strongest pairs (label, other, strength) of each label, as two arrays [L, max_edges].
 
     Ties go to the earlier pair; self-loops are ignored.
     """
     label, other, strength = (part[pairs[0] != pairs[1]] for part in pairs)
     order = np.lexsort((-strength, label))
     label, other, strength = label[order], other[order], strength[order]
-    place = np.arange(len(label)) - np.searchsorted(label, label)  # rank within the label
-    selected = place < most
-    others, strengths = np.full((labels, most), -1, np.int64), np.zeros((labels, most))
-    others[label[selected], place[selected]] = other[selected]
-    strengths[label[selected], place[selected]] = strength[selected]
+    rank = np.arange(len(label)) - np.searchsorted(label, label)  # within the label
+    selected = rank < max_edges
+    others, strengths = np.full((labels, max_edges), -1, np.int64), np.zeros((labels, max_edges))
+    others[label[selected], rank[selected]] = other[selected]
+    strengths[label[selected], rank[selected]] = strength[selected]
     return others, strengths
 
 
-def _largest(counts: Indices, most: int) -> Indices:
+def _largest(counts: Indices, max_edges: int) -> Indices:
     """Return the columns of the largest counts of each row, in order; ties go to the earlier column."""
     width = counts.shape[1]
     keys = np.arange(width) - counts * width  # unique keys, smallest first
-    best = np.argpartition(keys, most - 1, axis=1)[:, :most]
+    best = np.argpartition(keys, max_edges - 1, axis=1)[:, :max_edges]
     order = np.argsort(np.take_along_axis(keys, best, axis=1), axis=1)
     return np.take_along_axis(best, order, axis=1)

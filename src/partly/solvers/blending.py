@@ -18,6 +18,7 @@ from partly.solvers.logistic import Floats
 
 TEMPERATURE = 0.05  # of the softmax, relative to the best gain
 MIN_GAIN = 1e-3  # lower bound of the best gain
+NEGLIGIBLE = 0.02  # weight of a model that is not worth its time
 CLEAR_GAIN = 0.02  # difference of gains that is more than chance
 
 
@@ -37,6 +38,12 @@ def softmax_weights(relative_gains: Sequence[float]) -> npt.NDArray[np.float64]:
     weights = np.exp((np.asarray(relative_gains) - max(relative_gains)) / (TEMPERATURE * best))
     shared: npt.NDArray[np.float64] = weights / weights.sum()
     return shared
+
+
+def without_negligible(counts: Sequence[float]) -> list[float]:
+    """Return the weights without those below `NEGLIGIBLE`; they sum to 1 again."""
+    significant = [count if count >= NEGLIGIBLE else 0.0 for count in counts]
+    return [count / sum(significant) for count in significant]
 
 
 def blend(held_out: Sequence[Floats], counts: Sequence[float], weights: Floats, targets: Floats) -> Blend:

@@ -26,6 +26,7 @@ from partly.solvers.logistic import (
     regularization_path,
     regularization_path_by_label,
 )
+from partly.solvers.many_items import MANY_ITEMS, MAX_NUMBERS, FeatureBlocks, ManyItems
 
 GRID = tuple(0.03 * 3.0**k for k in range(9))  # C, relative to the total mean square of the features
 MIN_PENALTY = 1e-6  # of the mean loss; separable labels have no solution without a penalty
@@ -36,9 +37,12 @@ Fold = npt.NDArray[np.int64]
 
 
 def memory(items: int, labels: int, width: int) -> int:
-    """Return the bytes that `solve` needs: the features twice, and weights, targets and solver state of each fold."""
+    """Return the bytes that `solve` needs: the features twice, and weights, targets and solver state of each fold. With
+    many items, those of a few labels at a time."""
     folds = 5 if items < FIVE_FOLDS_BELOW else 3
     entries = items * labels
+    if items >= MANY_ITEMS:
+        return 8 * min(items * width, MAX_NUMBERS) + 4 * MAX_NUMBERS + 24 * entries + 40 * BLOCK
     return 8 * items * width + 4 * entries * (5 * folds + 5) + 40 * min(entries * folds, BLOCK)
 
 
@@ -64,12 +68,12 @@ def solve(x: Features, weights: Floats, targets: Floats, fold: Fold, penalty: fl
 
     penalty: use this penalty of the mean loss, penalty / 2 * |w|^2, instead of choosing one.
     """
+    if len(fold) >= MANY_ITEMS:
+        return _solve_many(ManyItems(x, weights, targets, fold), penalty)
     fits = choose_solver(x, weights)
-    c_values = [size / max(fits.square, 1e-12) for size in GRID]
-    if penalty is not None:
-        c_values = [1 / (max(penalty, MIN_PENALTY) * max(1, len(fold)))]
+    c_values = _candidates(fits.square, penalty, len(fold))
     best, held_out, behind = (np.inf, c_values[0]), np.zeros_like(weights), 0
-    for c, scores in zip(c_values, _held_out(fits, weights, targets, c_values, fold), strict=True):
+    for c, scores in zip(c_values, _score_held_out(fits, weights, targets, c_values, fold), strict=True):
         loss = calibrate(scores, weights, targets).loss
         behind = 0 if loss < best[0] else behind + 1
         if not behind:
@@ -79,6 +83,32 @@ def solve(x: Features, weights: Floats, targets: Floats, fold: Fold, penalty: fl
     everything = np.ones((1, len(fold)), bool)
     w, b = fits.to_original(*next(fits.path(weights, targets, everything, [best[1]])))
     return CrossValidatedFit(w, b, best[1], best[0], held_out)
+
+
+def _candidates(square: float, penalty: float | None, items: int) -> list[float]:
+    """Return the values of C to try, from strong regularization to weak."""
+    if penalty is not None:
+        return [1 / (max(penalty, MIN_PENALTY) * max(1, items))]
+    return [size / max(square, 1e-12) for size in GRID]
+
+
+def _solve_many(problem: ManyItems, penalty: float | None) -> CrossValidatedFit:
+    """Choose C on a sample; where it left out entries, accept weaker regularization while all entries favor it."""
+    c_values = _candidates(problem.square, penalty, len(problem.fold))
+    c = c_values[0] if len(c_values) == 1 else problem.search(c_values, PATIENCE)
+    best = _fit_many(problem, c)
+    weaker = c_values[c_values.index(c) + 1 :] if problem.leaves_out_entries else []
+    for c in weaker:
+        refit = _fit_many(problem, c)
+        if refit.loss >= best.loss:
+            break
+        best = refit
+    return best
+
+
+def _fit_many(problem: ManyItems, c: float) -> CrossValidatedFit:
+    w, b, held_out = problem.fit(c)
+    return CrossValidatedFit(w, b, c, calibrate(held_out, problem.weights, problem.targets).loss, held_out)
 
 
 class _AllLabels:
@@ -118,12 +148,13 @@ class _LabelByLabel:
 
 def choose_solver(x: Features, weights: Floats) -> _AllLabels | _LabelByLabel:
     """Return the faster solver."""
+    x = x[:] if isinstance(x, FeatureBlocks) else x
     known, width = np.count_nonzero(weights) / max(1, len(weights)), x.shape[1]
     alone = not sp.issparse(x) and width >= MIN_FEATURES_BY_LABEL and known <= width / 2
     return _LabelByLabel(x, weights) if alone else _AllLabels(x)
 
 
-def _held_out(
+def _score_held_out(
     fits: _AllLabels | _LabelByLabel, weights: Floats, targets: Floats, c_values: list[float], fold: Fold
 ) -> Iterator[Floats]:
     """Yield for each C the scores of every entry, without bias, by the fold that did not see it: [L, N]."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -45,9 +45,23 @@ MIN_AXIS = 1e-6  # relative to the largest axis; shorter ones are dropped
 TRIALS, GOOD = 6, 0.5  # maximum trials of a line search, and the accepted share of the slope
 
 
+class Rotated(Protocol):
+    """Features of N items along R axes, as the solver reads them."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...  # N and R
+
+    @property
+    def squares(self) -> Floats: ...  # [R], variances along the axes
+
+    def times(self, w: Floats) -> Floats: ...  # [L, N]
+
+    def slopes(self, residual: Floats) -> Floats: ...  # [L, R]
+
+
 @dataclass(frozen=True)
 class PrincipalAxes:
-    """Features rotated into their principal axes, x [N, R]. Sparse features, and very many, stay as they are.
+    """Features rotated into their principal axes, x [N, R]. Sparse and very wide features are not rotated.
 
     Sparse features are not centered; their mean is subtracted in every product.
     """
@@ -56,6 +70,12 @@ class PrincipalAxes:
     axes: tuple[Floats, ...]  # [D, R], as a product of up to two matrices
     mean: Floats  # [R], of x
     squares: Floats  # [R], variances of x
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return N and R."""
+        items, width = self.x.shape
+        return items, width
 
     def times(self, w: Floats, rows: Any = slice(None)) -> Floats:
         """Return scores [L, N] of some items by coefficients [L, R]."""
@@ -108,14 +128,14 @@ def log_odds(weights: Floats, targets: Floats) -> Floats:
 
 
 def regularization_path(
-    x: PrincipalAxes, weights: Floats, targets: Floats, c_values: Sequence[float], offset: Floats | None = None
+    x: Rotated, weights: Floats, targets: Floats, c_values: Sequence[float], offset: Floats | None = None
 ) -> Path:
     """Yield coefficients [L, R] and biases [L] for each C, each warm-started from the last.
 
     c_values: from strong regularization (small C) to weak. A label whose entries all have one value gets zero weights
     and the bias of `log_odds`. offset [L, N]: logits that scores are added to; they include a bias, which stays fixed.
     """
-    width = max(1, BLOCK // max(1, x.x.shape[0]))
+    width = max(1, BLOCK // max(1, x.shape[0]))
     blocks = [slice(i, i + width) for i in range(0, len(weights), width)]
     offsets = [None if offset is None else offset[block] for block in blocks]
     pairs = zip(blocks, offsets, strict=True)
@@ -168,14 +188,32 @@ def _label_path(
         yield w, b - w @ rows.mean
 
 
-def _block_path(
-    x: PrincipalAxes, weights: Floats, targets: Floats, c_values: Sequence[float], offset: Floats | None
-) -> Path:
-    w, b = np.zeros((len(weights), x.x.shape[1]), np.float32), log_odds(weights, targets)
+def minimum(
+    x: Rotated, weights: Floats, targets: Floats, c: float, start: tuple[Floats, Floats] | None, tolerance: float
+) -> tuple[Floats, Floats]:
+    """Return coefficients [L, R] and biases [L] for one C, from a start (of such) to a tolerance like `TOLERANCE`."""
+    w, b = np.zeros((len(weights), x.shape[1]), np.float32), log_odds(weights, targets)
+    open_ = labels_with_both(weights, targets)
+    if len(open_):
+        solver = _Solver(x, weights[open_], targets[open_], b[open_], None, tolerance)
+        if start is not None:
+            solver.start(start[0][open_], start[1][open_])
+        solver.minimise(c)
+        w[open_], b[open_] = solver.w, solver.b
+    return w, b
+
+
+def labels_with_both(weights: Floats, targets: Floats) -> npt.NDArray[np.intp]:
+    """Return the labels whose entries have both values."""
+    yes = np.einsum("ij,ij->i", weights, targets, dtype=np.float64)
+    return np.flatnonzero((yes > 1e-6) & (weights.sum(axis=1, dtype=np.float64) - yes > 1e-6))
+
+
+def _block_path(x: Rotated, weights: Floats, targets: Floats, c_values: Sequence[float], offset: Floats | None) -> Path:
+    w, b = np.zeros((len(weights), x.shape[1]), np.float32), log_odds(weights, targets)
     if offset is not None:
         b = np.zeros_like(b)
-    yes = np.einsum("ij,ij->i", weights, targets, dtype=np.float64)
-    open_ = np.flatnonzero((yes > 1e-6) & (weights.sum(axis=1, dtype=np.float64) - yes > 1e-6))
+    open_ = labels_with_both(weights, targets)
     solver = _Solver(x, weights[open_], targets[open_], b[open_], None if offset is None else offset[open_])
     for c in c_values:
         solver.minimise(c)
@@ -186,13 +224,25 @@ def _block_path(
 class _Solver:
     """Batched L-BFGS. `live` are the labels that have not converged; arrays have a row per label."""
 
-    def __init__(self, x: PrincipalAxes, weights: Floats, targets: Floats, b: Floats, offset: Floats | None) -> None:
+    def __init__(
+        self,
+        x: Rotated,
+        weights: Floats,
+        targets: Floats,
+        b: Floats,
+        offset: Floats | None,
+        tolerance: float | None = None,
+    ) -> None:
         self.x, self.free = x, offset is None
         self.weights, self.yes = weights, weights * targets
-        self.w, self.b = np.zeros((len(weights), x.x.shape[1]), np.float32), b
-        self.logits = np.repeat(b[:, None], x.x.shape[0], axis=1) if offset is None else offset.astype(np.float32)
+        self.w, self.b = np.zeros((len(weights), x.shape[1]), np.float32), b
+        self.logits = np.repeat(b[:, None], x.shape[0], axis=1) if offset is None else offset.astype(np.float32)
         constant = weights * (np.logaddexp(0, self.logits) - targets * self.logits)
-        self.enough = TOLERANCE * constant.sum(axis=1)
+        self.enough = np.float32(tolerance or TOLERANCE) * constant.sum(axis=1)
+
+    def start(self, w: Floats, b: Floats) -> None:
+        self.w, self.b = w, b
+        self.logits = self.x.times(w) + b[:, None]
 
     def minimise(self, c: float) -> None:
         live, ridge = np.arange(len(self.w)), np.float32(1.0 / c)

@@ -9,6 +9,7 @@ from partly.errors import SettingError
 from partly.solvers.blending import MIN_GAIN, Blend, blend_or_first, relative_gains
 from partly.solvers.logistic import Floats
 
+DEFAULT_MINUTES = 5.0  # of a portfolio
 SHARE = 0.6  # weight of a forest that is as good as the best kernel machine
 FALLS, FLOOR = 0.15, 0.02  # the weight decays with the deficit over this share of the best gain, plus a floor
 
@@ -47,8 +48,9 @@ def blend_with_forest(
 
 
 def parse_budget(budget: float | str | None) -> tuple[float, bool]:
-    """Return the amount, and whether it is in multiples of a plain fit; otherwise it is in seconds."""
-    text = str(math.inf if budget is None else budget)
+    """Return the amount, and whether it is in multiples of a plain fit; otherwise it is in seconds. None: the
+    default."""
+    text = str(DEFAULT_MINUTES if budget is None else budget)
     in_fits = text.endswith("x")
     try:
         amount = float(text.removesuffix("x"))

@@ -11,15 +11,17 @@ import torch
 from torch import Tensor, nn
 
 from partly.clock import Clock, seed_for
+from partly.items.sparse_rows import SparseRows
 from partly.method import EntryState, Method, Task
 from partly.networks import feature_width, union_of
-from partly.networks.kernel import AXES
+from partly.networks.kernel import AXES, Nystroem
 from partly.networks.layers import FeatureUnion
 from partly.networks.linear import LINEAR_HEADS
 from partly.pool import Pool
 from partly.solvers import folds
-from partly.solvers.blending import blend_or_first, relative_gains, softmax_weights
+from partly.solvers.blending import blend_or_first, relative_gains, softmax_weights, without_negligible
 from partly.solvers.logistic import Features, Floats
+from partly.solvers.many_items import MANY_ITEMS, MAX_NUMBERS, FeatureBlocks
 
 HEADS = (*LINEAR_HEADS, "kernel")  # heads that learn only the read-out
 MLP_HEAD = "mlp"  # head whose hidden layers are trained next to a solved path
@@ -50,7 +52,7 @@ def _is_solvable(task: Task) -> bool:
 
 def memory(task: Task) -> tuple[int, int]:
     """Return the bytes of per-entry state: permanent, and temporary while solving."""
-    entries, kinds = len(task.items) * task.labels, len(held_out_state(task.config.head))
+    entries, kinds = len(task.items) * task.labels, len(declare_held_out_state(task.config.head))
     width = feature_width(task.items, task.config.backbone, task.config.backbone_settings)
     if task.config.head == "kernel":
         width = max(width, task.config.head_settings.get("axes", AXES))
@@ -70,11 +72,11 @@ def weights_and_targets(pool: Pool, terms: Terms, settings: dict[str, Any]) -> t
 
 def dense(x: Any) -> Floats:
     """Return features as a dense array."""
-    array: Floats = x if isinstance(x, np.ndarray) else x.toarray()
+    array: Floats = x if not hasattr(x, "toarray") else x.toarray()
     return array
 
 
-def held_out_state(head: str) -> tuple[EntryState, ...]:
+def declare_held_out_state(head: str) -> tuple[EntryState, ...]:
     """Return the per-entry state of a head: out-of-fold scores for each kind of its features."""
     return tuple(EntryState(f"held_out_{name}") for name in (KERNEL_FEATURES if head == "kernel" else ("linear",)))
 
@@ -113,7 +115,7 @@ class SolvedReadout(Method):
 
     @classmethod
     def entry_state_for(cls, task: Task, settings: Mapping[str, Any]) -> tuple[EntryState, ...]:
-        return held_out_state(task.config.head)
+        return declare_held_out_state(task.config.head)
 
     def sample_weight_support(self) -> str:
         return "entries"
@@ -141,7 +143,10 @@ class SolvedReadout(Method):
         number = list(self.spans).index(name)
         weights, targets = self.weights_and_targets(pool)
         penalty = self.task.config.penalty
-        fit = folds.solve(self.features(pool, name), weights, targets, self.fold(pool), penalty)
+        x = self.features(pool, name)
+        if isinstance(x, FeatureBlocks) and not isinstance(self.union.parts[name], nn.Identity):
+            x, weights = self._sample(x, weights)
+        fit = folds.solve(x, weights, targets, self.fold(pool), penalty)
         self.network.head.get_parameter("weight")[:, self.spans[name]] = torch.from_numpy(fit.w)
         self.network.head.get_parameter("bias").copy_(torch.from_numpy(fit.b))
         self.losses[number], self.strengths[number] = fit.loss, fit.c
@@ -159,7 +164,9 @@ class SolvedReadout(Method):
         weights, targets = self.weights_and_targets(pool)
         losses = self.losses.tolist()
         wanted = softmax_weights(relative_gains(losses, weights, targets)).tolist()
-        held_out = [self.held_out(name) for name in self.spans]
+        many = len(pool) >= MANY_ITEMS
+        wanted = without_negligible(wanted) if many else wanted
+        held_out = [self.read_held_out(name) for name in self.spans]
         found, counts = blend_or_first(held_out, wanted, losses, weights, targets)
         self.counts.copy_(torch.tensor(counts))
         self.slopes.copy_(torch.from_numpy(found.slopes))
@@ -167,8 +174,12 @@ class SolvedReadout(Method):
         for slope, span in zip(self.slopes, self.spans.values(), strict=True):
             weight[:, span] *= slope[:, None]
         bias.copy_(self.bias)
+        for part, count in zip(self.union.parts.values(), counts, strict=True):
+            for kernel in part.modules():
+                if many and not count and isinstance(kernel, Nystroem):
+                    kernel.drop()
 
-    def held_out(self, name: str) -> Floats:
+    def read_held_out(self, name: str) -> Floats:
         """Return out-of-fold scores of every training entry, [L, N]."""
         kept: Floats = self.get_buffer(f"held_out_{name}").cpu().numpy().T
         return kept
@@ -192,17 +203,52 @@ class SolvedReadout(Method):
         """Return weights and targets of all training entries, [L, N] each."""
         return weights_and_targets(pool, self.terms, self.settings)
 
+    def _standardize(self, pool: Pool) -> Features:
+        """Return standardized features, read when needed if they are many."""
+        items = pool.items
+        if len(items) < MANY_ITEMS or len(items) * items.shape[0] <= MAX_NUMBERS or items.kind != "features":
+            return self.standardized_features(items, pool.batch_size)
+        if isinstance(items, SparseRows):
+            return self.standardized_features(items, pool.batch_size)
+        first = self.network.get_submodule("features.0")
+        mean, factor = (first.get_buffer(name).cpu() for name in ("mean", "inverse_scale"))
+
+        def read(rows: Any) -> Floats:
+            part = items.take(rows if isinstance(rows, slice) else torch.from_numpy(rows))
+            standardized: Floats = ((part - mean) * factor).numpy()
+            return standardized
+
+        return FeatureBlocks(len(items), items.shape[0], read)
+
     def features(self, pool: Pool, name: str) -> Features:
         """Return one kind of features of all training items, [N, D]; unchanged ones stay sparse."""
-        x, part, span = (
-            self.standardized_features(pool.items, pool.batch_size),
-            self.union.parts[name],
-            self.spans[name],
-        )
+        x, part, span = self._standardize(pool), self.union.parts[name], self.spans[name]
         if isinstance(part, nn.Identity):
             return x
-        features = np.empty((len(pool), span.stop - span.start), np.float32)
-        for start in range(0, len(pool), BLOCK):
-            rows = x[start : start + BLOCK]
-            features[start : start + BLOCK] = part(torch.from_numpy(dense(rows)).to(self.device)).cpu().numpy()
+        width = span.stop - span.start
+        blocks = FeatureBlocks(len(pool), width, lambda rows: self._in_blocks(part, x[rows], width))
+        return blocks[:] if len(pool) * width <= MAX_NUMBERS or len(pool) < MANY_ITEMS else blocks
+
+    @torch.no_grad()
+    def _in_blocks(self, part: nn.Module, x: Features, width: int) -> Floats:
+        """Return one kind of features of some items, from standardized ones."""
+        features = np.empty((x.shape[0], width), np.float32)
+        for start in range(0, x.shape[0], BLOCK):
+            rows = torch.from_numpy(dense(x[start : start + BLOCK])).to(self.device)
+            features[start : start + BLOCK] = part(rows).cpu().numpy()
         return features
+
+    def _sample(self, x: FeatureBlocks, weights: Floats) -> tuple[FeatureBlocks, Floats]:
+        """Keep the features of a sample of items in memory, and the weights of these items only."""
+        items, width = x.shape
+        rng = np.random.default_rng(seed_for(self.task.config.seed, "kernel items"))
+        chosen = np.sort(rng.permutation(items)[: MAX_NUMBERS // width])
+        place = np.full(items, -1)
+        place[chosen] = np.arange(len(chosen))
+        in_memory = x[chosen]
+
+        def read(rows: Any) -> Floats:
+            places = place[rows]
+            return in_memory[places] if (places >= 0).all() else x[rows]
+
+        return FeatureBlocks(items, width, read), np.where(place >= 0, weights, np.float32(0))

@@ -1,7 +1,10 @@
-"""Solve the plain baseline for what is known, as the start of methods that are trained by steps.
+"""Solve the plain baseline for the known entries, as the start of iterative methods.
 
-The start is the method `bce`, or `assume-negative` where no no is known, on the same features and with the same bits.
+The start is the method `bce`, or `assume-negative` if only yes is known, on the same features and with the same bits.
 Fits without a fold, or on bootstrap samples, take its penalties and blending weights, so that each is one convex fit.
+
+Behind a pretrained backbone with trained stages, the baseline is solved on the features of the pretrained backbone
+before training.
 """
 
 from __future__ import annotations
@@ -18,30 +21,55 @@ from torch import Tensor, nn
 
 from partly import networks
 from partly.clock import Clock, seed_for
-from partly.items import to_absent
+from partly.items import Absent, Items, as_items, stream_batches, to_absent
 from partly.losses import terms
 from partly.method import Task
 from partly.method.start import Start
-from partly.networks.linear import LINEAR_HEADS
+from partly.networks import backbones, eval_mode
+from partly.networks.custom_modules import NONE
+from partly.networks.linear import LINEAR_HEADS, WARM_LINEAR
 from partly.pool import Pool
 from partly.solvers import folds, solved_readout
 from partly.solvers.solved_readout import SolvedReadout
 
+MAX_HELD_OUT = 2000  # items, about: a search over steps needs no more of them
+MAX_SEARCH_FOLDS = 3  # bounds the cost of that search by a few fits of the baseline
+MAX_BACKBONE_FOLDS = 1  # of a search that trains a backbone
 INNER_FOLDS = 3  # for out-of-fold scores within the part that a fold leaves
+ITEMS_AT_ONCE = 64  # through a backbone
 MAX_PREPARED_BYTES = 1 << 29  # of features that are computed once
 Rows = npt.NDArray[np.intp]
 Made = Callable[[], Tensor]
 
 
-def baseline_task(task: Task) -> Task:
-    """Return the task of the baseline: the same data, with the head `linear` where it is asked for, else `kernel`."""
-    head = "linear" if task.config.head in LINEAR_HEADS else "kernel"
+def baseline_task(task: Task, items: Items | None = None) -> Task:
+    """Return the task of the baseline: the same data, with the head `linear` if it is requested, else `kernel`.
+
+    Behind a backbone that learns, it is `linear`: distances of kernels have no gradient where they are 0.
+
+    items: features of the items by a backbone; by default only their number and width.
+    """
+    head = "linear" if task.config.head in LINEAR_HEADS or fine_tunes(task) else "kernel"
     plain = task.with_config(head=head, head_settings={}, optimizer="adamw", penalty=None, start="random")
+    if fine_tunes(task):
+        width = networks.feature_width(task.items, task.config.backbone, task.config.backbone_settings)
+        items = items or Absent("features", (width,), len(task.items))
+        plain = replace(plain.with_config(backbone=None, backbone_settings={}, augment=None), items=items)
     return replace(plain, start=None)
 
 
+def fine_tunes(task: Task) -> bool:
+    """Return whether a pretrained backbone is trained together with a head on its pooled features."""
+    config = task.config
+    if task.items.kind == "features" or config.backbone is None or config.head in (NONE, WARM_LINEAR):
+        return False
+    pretrained = backbones.weights_of(config.backbone, config.backbone_settings) != backbones.RANDOM
+    return pretrained and not networks.takes_maps(config.head)
+
+
 def can_start(task: Task) -> bool:
-    """Return whether the baseline can be solved for these items: features that fit into memory."""
+    """Return whether the baseline can be solved: on features that fit into memory, given or of a pretrained
+    backbone."""
     return solved_readout.can_solve(baseline_task(task))
 
 
@@ -55,15 +83,20 @@ class Baseline:
 
     def __init__(self, task: Task) -> None:
         assert task.observed is not None
-        self.task, labels = baseline_task(task), task.observed
+        labels, self.body = task.observed, _body(task) if fine_tunes(task) else None
+        self.task = baseline_task(task, None if self.body is None else _embed(self.body, task.items))
         self.name = "bce" if labels.counts()[1].any() else "assume-negative"
         self.method = SolvedReadout(self.task, terms.bce if self.name == "bce" else terms.assume_negative, {})
-        self.pool = Pool(task.items, labels, weights=task.weights)
+        self.pool = Pool(self.task.items, labels, weights=task.weights)
         clock = Clock(task.config.seed, 1, self.method.steps(self.pool))
         for _ in self.method.epoch(self.pool, clock):
             clock.tick()
         self.method.requires_grad_(False)
         self.fold = self.method.fold(self.pool)
+        count = int(self.fold.max()) + 1
+        enough = -(-MAX_HELD_OUT * count // max(1, len(self.fold)))
+        most = MAX_SEARCH_FOLDS if self.body is None else MAX_BACKBONE_FOLDS
+        self.search_folds = min(count, enough, most)  # the first ones, which a search over steps holds out
 
     def start(self) -> Start:
         """Return the start on all items."""
@@ -75,12 +108,12 @@ class Baseline:
         """Return the start on the items outside of a fold; its scores of the fold are those of `out_of_fold`."""
         weight, offset = self._folds
         bias = self.method.bias + offset[fold]
-        return self._start(weight[fold], bias, lambda: self._fold_contrasts[fold], partial(self._nested, fold))
+        return self._start(weight[fold], bias, lambda: self._fold_contrasts[fold], partial(self._fit_nested, fold))
 
     def _start(self, weight: Tensor, bias: Tensor, contrast: Made, out_of_fold: Made) -> Start:
         features = self.method.network.features
         assert isinstance(features, nn.Sequential)
-        return Start(self, features, weight, bias, contrast, out_of_fold)
+        return Start(self, features, weight, bias, contrast, out_of_fold, self.body)
 
     def out_of_fold(self) -> Tensor:
         """Return logits of the training entries by fits that did not see the item, [N, L]."""
@@ -89,18 +122,20 @@ class Baseline:
         return self.method.enforce_hierarchy(scores)
 
     @cached_property
-    def prepared(self) -> Tensor | None:
+    def all_features(self) -> Tensor | None:
         """Features of all items [N, W], computed once; None where they take too much memory, or nothing is saved."""
         union = self.method.union
         if union.is_identity or 4 * len(self.pool) * union.width > MAX_PREPARED_BYTES:
             return None
-        parts = [self.method.network.features(x) for x in self.pool.items_in_order()]
-        return torch.cat(parts)
+        blocks = [self.method.network.features(x) for x in self.pool.items_in_order()]
+        return torch.cat(blocks)
 
     def _features(self, rows: Tensor) -> Tensor:
         """Features of some items, [B, W]."""
         made: Tensor = (
-            self.method.network.features(self.pool.items.take(rows)) if self.prepared is None else self.prepared[rows]
+            self.method.network.features(self.pool.items.take(rows))
+            if self.all_features is None
+            else self.all_features[rows]
         )
         return made
 
@@ -108,12 +143,12 @@ class Baseline:
 
     @cached_property
     def _folds(self) -> tuple[Tensor, Tensor]:
-        """Weights [K, L, W] and offsets [K, L] of the fits without each fold."""
-        return self._fit(np.stack([self.fold != k for k in range(int(self.fold.max()) + 1)]))
+        """Weights [K, L, W] and offsets [K, L] of the fits without each fold of the search."""
+        return self._fit(np.stack([self.fold != k for k in range(self.search_folds)]))
 
     @cached_property
     def _fold_contrasts(self) -> Tensor:
-        return self._contrasts([np.flatnonzero(self.fold != k) for k in range(int(self.fold.max()) + 1)])
+        return self._contrasts([np.flatnonzero(self.fold != k) for k in range(self.search_folds)])
 
     def _contrasts(self, parts: Sequence[Rows]) -> Tensor:
         """Half the difference of fits on two bootstrap samples of each part of the items, [K, L, W]."""
@@ -123,7 +158,7 @@ class Baseline:
         return (weight[::2] - weight[1::2]) / 2
 
     @cache  # noqa: B019
-    def _nested(self, fold: int) -> Tensor:
+    def _fit_nested(self, fold: int) -> Tensor:
         """Out-of-fold logits of the items outside of a fold, by models that saw nothing of it: [N', L]."""
         rows = np.flatnonzero(self.fold != fold)
         inner = np.full(len(self.fold), -1)
@@ -155,14 +190,29 @@ class Baseline:
         return found, offset
 
 
-def solved_start(task: Task) -> Start:
+def make_solved_start(task: Task) -> Start:
     """Return the start of a task; one without weights where there are no labels, as in a model that is loaded."""
     return _placeholder(task) if task.observed is None else Baseline(task).start()
 
 
+def _body(task: Task) -> nn.Sequential:
+    """Return the pretrained backbone with its preprocessing."""
+    config = task.config
+    return networks.build_body(task.items, config.backbone, config.backbone_settings)[0]
+
+
+@torch.no_grad()
+def _embed(body: nn.Module, items: Items) -> Items:
+    """Return the features that a backbone makes of items, in memory."""
+    blocks = [slice(at, min(at + ITEMS_AT_ONCE, len(items))) for at in range(0, len(items), ITEMS_AT_ONCE)]
+    with eval_mode(body):
+        return as_items(torch.cat([body(x) for x in stream_batches(items, blocks)]).numpy())
+
+
 def _placeholder(task: Task) -> Start:
+    body = _body(replace(task, items=to_absent(task.items))) if fine_tunes(task) else None
     task = baseline_task(task)
     features = networks.build(to_absent(task.items), task.labels, task.config.head).features
     assert isinstance(features, nn.Sequential)
     weight = torch.zeros(task.labels, networks.union_of(features).width)
-    return Start(None, features, weight, torch.zeros(task.labels), weight.clone, weight.clone)
+    return Start(None, features, weight, torch.zeros(task.labels), weight.clone, weight.clone, body)

@@ -16,6 +16,7 @@ from partly.active.strategies import find as find_query
 from partly.comparison.groups import spell
 from partly.comparison.plan import FULL, method_and_settings, read_experiment
 from partly.errors import DataError, SettingError
+from partly.methods import imcl
 
 EXPERIMENTS = Path(__file__).parents[3] / "evidence" / "experiments"
 CONTRARY = {"tenth-above-noisy-plus-voc"}  # the text says so, and the table of the same paper does not
@@ -67,6 +68,12 @@ def test_experiments_have_the_cells() -> None:
     wanted = {where for claim in claims.read() for where in _cells(claim) if ", tuned " not in where.row}
     missing = [str(where) for where in wanted if _key(where) not in planned[where.experiment]]
     assert not missing
+
+
+def test_imcl_has_the_settings_of_its_paper() -> None:
+    name, settings = method_and_settings(EVERY["imcl-above-logistic-voc"].a[0])
+    complete = methods.find(name).complete(settings)
+    assert {key: complete[key] for key in imcl.PRESETS["paper"]} == imcl.PRESETS["paper"]
 
 
 @cache

@@ -17,8 +17,8 @@ from partly.errors import SettingError, did_you_mean
 from partly.items import Kind
 
 OPEN = ("method", "head")  # what "auto" leaves open
-# What is worth telling of, where a paper does not say it.
-TOLD = ("optimizer", "lr", "weight_decay", "epochs", "batch_size", "schedule")
+# Options that the note names where the paper does not state them.
+REPORTED_IF_SILENT = ("optimizer", "lr", "weight_decay", "epochs", "batch_size", "schedule")
 
 
 @dataclass(frozen=True)
@@ -31,22 +31,24 @@ class Preset:
     sources: dict[str, str]  # of every value, `backbone_settings.size` among them
     beside: dict[str, str]
 
-    def fill(self, asked: Mapping[str, Any], kind: Kind, decoded: bool) -> tuple[dict[str, Any], str]:
+    def fill(self, options: Mapping[str, Any], kind: Kind, decoded: bool) -> tuple[dict[str, Any], str]:
         """Return the given options with those of the paper where nothing was given, and a note. kind: of the items;
         decoded: whether they can be augmented."""
-        means = {"backbone_settings": kind == "pictures", "augment": decoded}
-        given = {name for name, value in asked.items() if not (name in OPEN and value == "auto")}
-        whole = dict(asked)
+        applies = {"backbone_settings": kind == "pictures", "augment": decoded}
+        explicit = {name for name, value in options.items() if not (name in OPEN and value == "auto")}
+        filled = dict(options)
         for name, value in self.values.items():
-            of_another = name.endswith("_settings") and name.removesuffix("_settings") in {"schedule", "head"} & given
-            if of_another or not means.get(name, True):
+            of_another = (
+                name.endswith("_settings") and name.removesuffix("_settings") in {"schedule", "head"} & explicit
+            )
+            if of_another or not applies.get(name, True):
                 continue
-            if isinstance(value, dict) and isinstance(asked.get(name, {}), dict):
-                whole[name] = value | asked.get(name, {})
-            elif name not in given:
-                whole[name] = value
-        silent = [name for name in TOLD if name not in whole]
-        return whole, f"recipe {self.name}" + (f", which does not say: {', '.join(silent)}" if silent else "")
+            if isinstance(value, dict) and isinstance(options.get(name, {}), dict):
+                filled[name] = value | options.get(name, {})
+            elif name not in explicit:
+                filled[name] = value
+        silent = [name for name in REPORTED_IF_SILENT if name not in filled]
+        return filled, f"recipe {self.name}" + (f", which does not say: {', '.join(silent)}" if silent else "")
 
 
 @cache

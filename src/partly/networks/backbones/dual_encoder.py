@@ -53,7 +53,7 @@ class DualEncoder(Backbone):
     def embed(self, texts: Sequence[str]) -> Tensor:
         """Return the vectors of texts, [N, width]."""
         model: Any = self.model.eval()
-        made = [torch.zeros(0, self.channels)]
+        blocks = [torch.zeros(0, self.channels)]
         for start in range(0, len(texts), TEXTS_AT_A_TIME):
             tokens = self.tokenizer(
                 list(texts[start : start + TEXTS_AT_A_TIME]),
@@ -62,8 +62,8 @@ class DualEncoder(Backbone):
                 max_length=self.length,
                 return_tensors="pt",
             )
-            made.append(F.normalize(_vectors(model.get_text_features(**tokens)), dim=1))
-        return torch.cat(made)
+            blocks.append(F.normalize(_vectors(model.get_text_features(**tokens)), dim=1))
+        return torch.cat(blocks)
 
 
 def backbone(

