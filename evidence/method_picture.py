@@ -1,4 +1,4 @@
-"""The picture of a method: the slope of its loss or what it plans over the epochs, and what it found of hidden yes."""
+"""Figure of a method: the derivative of its loss or its schedule, and the hidden yes that it finds by epoch."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ POINTS = np.linspace(0.01, 0.99, 50)
 EPOCHS = 20
 KINDS = {"yes": (1, plots.YES, "-"), "no": (-1, plots.NO, "--"), "unknown": (0, plots.COLORS[0], ":")}
 LEFT = {
-    "slopes": "Left: the slope of its loss by the logit of an entry over the probability that it is given (above 0 it "
-    "pushes towards no; an item of 20 labels, the others unknown, or the opposite where the loss is one of pairs; a "
-    "schedule at its end). Right: ",
-    "plan": f"Left: what changes by plan, at the defaults, in a run of {EPOCHS} epochs. Right: ",
+    "slopes": "Left: derivative of the loss with respect to the logit of an entry, by its predicted probability. Above "
+    "0 it pushes the entry towards no. The item has 20 labels; the others are unknown (for pairwise losses: the "
+    "opposite). Schedules are at their end.\n\nRight: ",
+    "plan": f"Left: schedule of the method at its defaults, in a run of {EPOCHS} epochs.\n\nRight: ",
 }
 RIGHT = """\
-of the unknown entries of 600 digits with the highest scores, as many as there are hidden yes, how many are hidden yes,
-epoch by epoch; grey is `assume-negative`. One short training of a small network, one seed (`evidence/watched.py`): a
-shape, and no ranking."""
+share of hidden yes among as many top-scored unknown entries as there are hidden yes, by epoch. Gray is
+`assume-negative`. One short training of a small network on 600 digits with one seed (`evidence/watched.py`)
+illustrates the method; it does not rank methods."""
 
 
 def words(name: str) -> str:
-    """What is seen in the picture."""
+    """Return the caption of the figure."""
     left = LEFT["slopes"] if slopes(name) else LEFT["plan"] if plan(name) else ""
     return left + RIGHT if left else RIGHT[0].upper() + RIGHT[1:]
 
 
 def picture(name: str, own: dict[str, Any], naive: dict[str, Any]) -> bytes:
-    """SVG. What was found: by scenario, a share for each epoch, of the method and of who takes unknown for no."""
+    """Draw the SVG. `own` and `naive`: by scenario, the share of hidden yes found by epoch."""
     slope, planned = slopes(name), plan(name)
     wide = bool(slope or planned)
     with figures.new_figure(7.4 if wide else 4.0, 2.6) as figure:
@@ -57,7 +57,7 @@ def picture(name: str, own: dict[str, Any], naive: dict[str, Any]) -> bytes:
         return figures.to_svg(figure)
 
 
-@cache  # words and picture ask
+@cache  # used by words and picture
 def slopes(name: str) -> dict[str, Floats]:
     """Of yes, no and unknown entries; nothing for what is no loss of single entries, nor of pairs of them."""
     if name not in INNER_LOSSES and not hasattr(methods.find(name).module, "loss"):

@@ -30,6 +30,7 @@ HERE = Path(__file__).resolve().parent
 TEXTS, PREPARED = HERE.parent.parent / "shared" / "data" / "debtags-text.jsonl.gz", HERE / "prepared"
 # Number of parts of each experiment that run first; then the rest, in the same order.
 FIRST = {
+    "front": 1,
     "single-positive": 3,
     "partial-bce": 2,
     "cls": 4,

@@ -1,4 +1,4 @@
-"""Claims of papers as data, and what result lines say of each: holds, does not hold, or undecided."""
+"""Claims of papers as data, and what result lines say of each: holds, does not hold, undecided or not comparable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Claim", "Comparison", "Decided", "Decision", "decide", "of_paper", "
 
 
 def decide(results: str | Path, paper: str = "") -> list[Decided]:
-    """What the result lines (*.jsonl) of a folder say of every claim, or of those of one paper.
+    """Return what the result lines (*.jsonl) of a folder say of every claim, or of those of one paper.
 
     All claims are decided, whichever are asked for: how many there are corrects the tests.
     """

@@ -19,6 +19,7 @@ from partly.comparison.statistics import Scores
 from partly.errors import DataError
 
 Key = tuple[str, ...]
+OWN_RATES = "equal-"  # experiments that `own_rates.py` runs
 
 
 def read(folder: Path) -> dict[str, list[Record]]:
@@ -29,8 +30,16 @@ def read(folder: Path) -> dict[str, list[Record]]:
             f"{folder}: there are no result lines (*.jsonl) here. Name the folder that `partly compare` wrote to, "
             "such as `evidence/results`; `make evidence` runs all that the claims need."
         )
-    found = {path.stem: [line for line in result_lines.read(path) if line["protocol"] == PROTOCOL] for path in paths}
+    found = {path.stem: [line for line in read_lines(path) if line["protocol"] == PROTOCOL] for path in paths}
     return {name: lines for name, lines in found.items() if lines}
+
+
+def read_lines(path: Path) -> list[Record]:
+    """Read the lines of an experiment. Where every method has a rate of its own, rates do not tell cells apart."""
+    lines = result_lines.read(path)
+    if not path.stem.startswith(OWN_RATES):
+        return lines
+    return [line | {"recipe": {k: v for k, v in line["recipe"].items() if k != "lr"}} for line in lines]
 
 
 class Cells:
@@ -54,12 +63,12 @@ class Cells:
     def scores(self, where: Where) -> Scores:
         """By seed, where there is a line with such a score."""
         place, _, name = where.metric.rpartition(": ")
-        found = {line["seed"]: line.get(place or "test", {}).get(name) for line in self._of(where)}
+        found = {line["seed"]: line.get(place or "test", {}).get(name) for line in self.runs(where)}
         return {seed: score for seed, score in found.items() if score is not None}
 
     def validation(self, where: Where) -> float:
         """The mean validation score: what may choose between rows without a look at the test part."""
-        scores = [line["validation_score"] for line in self._of(where)]
+        scores = [line["validation_score"] for line in self.runs(where)]
         known = [score for score in scores if score is not None]
         return sum(known) / len(known) if known else -1.0
 
@@ -82,7 +91,8 @@ class Cells:
         rows = [lines for key, lines in self._found.items() if key[:-1] == race and lines[0]["method"] in NAIVE]
         return [{line["seed"]: line["test"]["mAP"] for line in lines} for lines in rows]
 
-    def _of(self, where: Where) -> list[Record]:
+    def runs(self, where: Where) -> list[Record]:
+        """Records of a row, one per seed."""
         lines = self._found.get((*_race(where), _row(where.row)), [])
         if len({line["seed"] for line in lines}) < len(lines):
             raise ProtocolError(f"{where}: several result lines of the same seed; they are not to be told apart.")
@@ -93,6 +103,28 @@ def _race(where: Where) -> Key:
     return where.experiment, where.data, where.scenario, where.head, where.optimizer, where.recipe
 
 
+def identify(where: Where) -> dict[str, Any]:
+    """Return what finds the lines of a cell in the files of results, and the score in them."""
+    place, _, metric = where.metric.rpartition(": ")
+    method, settings, (tune,), (query,) = json.loads(_row(where.row))
+    return {
+        "experiment": where.experiment,
+        "place": place or "test",
+        "metric": metric,
+        "query": query,
+        "match": {
+            "data": where.data,
+            "scenario": where.scenario,
+            "head": where.head,
+            "optimizer": where.optimizer,
+            "recipe": json.loads(where.recipe),
+            "method": method,
+            "settings": settings,
+            "tune": tune,
+        },
+    }
+
+
 @cache
 def _row(text: str) -> str:
     """What tells the lines of a row from others, from the row as it is written in tables."""
@@ -100,11 +132,11 @@ def _row(text: str) -> str:
     method, settings = method_and_settings(name)
     tune = [int(word.removeprefix("tuned ")) for word in more if word.startswith("tuned ")]
     query = [word for word in more if not word.startswith("tuned ")]
-    return _text(method, methods.find(method).complete(settings), *tune or [0], *query or [""])
+    return _text(method, methods.find(method).complete(settings), tune or [0], query or [""])
 
 
 def _row_of(line: Record) -> str:
-    return _text(line["method"], line["settings"], line["tune"], line.get("asks", {}).get("query", ""))
+    return _text(line["method"], line["settings"], [line["tune"]], [line.get("asks", {}).get("query", "")])
 
 
 def _text(*what: Any) -> str:

@@ -100,6 +100,9 @@ class Claim:
     against: dict[str, Any] = field(default_factory=dict)  # in what the cells of b are not those of a
     fill: tuple[str, ...] = ()  # for '{}' in rows, by scenario
     within: float = 0.0  # of 'near': how far apart at most, in points
+    conjunction: bool = False  # whether the paper claims all comparisons together
+    forced: str = ""  # why the set-up leaves no other outcome here
+    looked: int = 0  # seeds below this were seen before the cells were moved or extended; they are not tested
     figures: Mapping[str, Any] = field(default_factory=dict)  # table, dataset; a, b, setting, b_setting where not clear
 
     def comparisons(self) -> Iterator[Comparison]:
