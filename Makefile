@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-deps
 
-.PHONY: setup demo test lint types check coverage docs site results evidence evidence-smoke bench audit fuzz attack clean
+.PHONY: setup demo test lint types check coverage docs gallery site results evidence evidence-smoke bench audit fuzz attack clean
 
 setup: $(READY)
 
@@ -40,6 +40,10 @@ docs: setup
 	$(BIN)/python -m docs.generate
 	$(BIN)/python -m docs.front
 
+# Photograph every page on small data into docs/gallery/; needs Chromium, by hand.
+gallery: setup
+	$(BIN)/python -m docs.gallery
+
 # Build the documentation into site/ (strict, offline) and run its notebooks.
 site: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
@@ -53,6 +57,7 @@ results: setup
 # Run the experiments behind the results and claims (hours, resumable); evidence-smoke runs them on tiny data.
 evidence: setup
 	$(BIN)/python -m evidence run
+	$(BIN)/python -m evidence.own_rates equal-similar equal-coarse equal-networks recipes-features recipes
 
 evidence-smoke: setup
 	$(BIN)/python -m evidence run --smoke

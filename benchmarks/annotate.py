@@ -146,7 +146,7 @@ def main() -> None:
         finally:
             server.kill()
             server.join()
-        answers, rounds = len(read_snapshot(context.queue).answered), len(read_snapshot(context.queue).rounds) - rounds
+        answers, rounds = len(read_snapshot(context.queue).answers), len(read_snapshot(context.queue).rounds) - rounds
     told = {
         path: {"count": len(found)} | {f"p{q}": round(float(np.percentile(found, q)), 1) for q in (50, 95, 99)}
         for path, found in times.items()

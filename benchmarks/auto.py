@@ -123,7 +123,7 @@ def scored(data: Dataset, observed: Labels, seed: int, row: str) -> np.ndarray:
     method, _, head = {"all": "auto", "naive": plain}.get(row, row).partition("/")
     asked = {"method": method, "head": head or ("auto" if method == "auto" else "mlp"), "seed": seed}
     made, _ = engine.resolve_config(engine.TrainConfig(**asked), data.items, observed)
-    return engine.fit(made, data.items, observed).logits(data.test.items)
+    return engine.fit(engine.resolve(made, (data.items, observed))).logits(data.test.items)
 
 
 def recipe(data: Dataset, observed: Labels, seed: int) -> np.ndarray:
@@ -136,8 +136,8 @@ def recipe(data: Dataset, observed: Labels, seed: int) -> np.ndarray:
     with torch.no_grad():
         for part in ("gaussian", "laplace"):
             method.solve(pool, part)
-        weights, targets = method.weighted(pool)
-        parts = [method.held_out("gaussian"), method.held_out("laplace")]
+        weights, targets = method.weights_and_targets(pool)
+        parts = [method.read_held_out("gaussian"), method.read_held_out("laplace")]
         kernels = blend(parts, [0.5, 0.5], weights, targets)
         for number, name in enumerate(("gaussian", "laplace")):
             method.slopes[list(method.spans).index(name)] = torch.from_numpy(kernels.slopes[number])

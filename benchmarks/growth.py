@@ -87,7 +87,7 @@ def work(name: str, x: Items, labels: Labels) -> Callable[[], object]:
     """What is measured."""
     if name in ("predict", "evaluate"):
         few = engine.make_config("bce", "linear", epochs=1, batch_size=256, head_settings={"solve": False})
-        fitted = engine.fit(few, x[:256], labels[:256])
+        fitted = engine.fit(engine.resolve(few, (x[:256], labels[:256])))
         if name == "predict":
             return lambda: deque(fitted.predict_blocks(x), maxlen=0)
         scores = gather_known(enumerate_rows(fitted.predict_blocks(x)), labels)
@@ -99,7 +99,7 @@ def work(name: str, x: Items, labels: Labels) -> Callable[[], object]:
     else:
         plain = {"head_settings": {"solve": False}} if name == "bce" else {}
         recipe = engine.make_config(name, "linear", epochs=EPOCHS.get(name, 1), batch_size=256, **plain)
-    return lambda: engine.fit(recipe, x, labels)
+    return lambda: engine.fit(engine.resolve(recipe, (x, labels)))
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ def ours(data: Dataset, observed: Labels, row: str, seed: int) -> Found:
     recipe, _ = engine.resolve_config(
         engine.TrainConfig(**{"method": method, "head": head, "seed": seed}), data.items, observed
     )
-    model = engine.fit(recipe, data.items, observed)
+    model = engine.fit(engine.resolve(recipe, (data.items, observed)))
     seconds = time.process_time() - begun
     assert data.test is not None
     return {"": mean_ap(model.logits(data.test.items), data)}, seconds

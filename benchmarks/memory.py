@@ -85,7 +85,8 @@ def made(items: int, labels: int, width: int, positives: bool) -> tuple[object, 
 
 def trained(recipe: engine.ResolvedConfig, x: object, known: Labels, validation: Validation) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        engine.fit(recipe, x, known, validation=validation, folder=Path(folder), save_seconds=0.5)
+        plan = engine.resolve(recipe, (x, known), (validation.items, validation.labels))
+        engine.fit(plan, folder=Path(folder), save_seconds=0.5)
 
 
 def sparse() -> None:
@@ -101,7 +102,9 @@ def sparse() -> None:
     x.sum_duplicates()
     y = np.where(rng.random((items, labels)) < 0.3, rng.random((items, labels)) < 0.1, np.nan)
     begun = time.perf_counter()
-    fitted = engine.fit(engine.make_config("bce", "linear", epochs=1, batch_size=256), as_items(x), Labels.from_nan(y))
+    fitted = engine.fit(
+        engine.resolve(engine.make_config("bce", "linear", epochs=1, batch_size=256), (as_items(x), Labels.from_nan(y)))
+    )
     print(f"{x.shape}, {x.nnz} stored: an epoch in {time.perf_counter() - begun:.0f} s, loss", end=" ")
     print(f"{fitted.progress.history[-1]['loss']:.4f}, peak {status('VmHWM'):.0f} MB of the whole process")
 

@@ -1,9 +1,12 @@
 """Average precision over a scikit-learn loop, and the additional memory of a large evaluation.
 
     python benchmarks/metrics.py [--rounds 7] [--items 125000] [--labels 5000] [--known 0.005] [--quick]
+    python benchmarks/metrics.py --blocks metrics|intervals|all-entries [--items 1000000]
 
 The two sides of the ratio alternate and a row is the median of the ratios of neighbours, so that a busy machine slows
 both. The peak is what NumPy and Python allocated on top of the scores and the labels, as tracemalloc sees it.
+
+With --blocks, scores are drawn block by block and never held; the peak is that of the process (VmHWM).
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import statistics
 import time
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +33,11 @@ def main() -> None:
     parser.add_argument("--labels", type=int, default=5_000)
     parser.add_argument("--known", type=float, default=0.005, help="share of known entries of the sparse labels")
     parser.add_argument("--quick", action="store_true", help="a small case, to see that all of it runs")
+    parser.add_argument("--blocks", choices=("metrics", "intervals", "all-entries"))
     options = parser.parse_args()
+    if options.blocks:
+        in_blocks(options.blocks, options.items, options.labels, options.known)
+        return
     if options.quick:
         options.rounds, options.items, options.labels = 1, 2_000, 500
     speed(40_000 if not options.quick else 2_000, 80, options.rounds)
@@ -66,6 +74,27 @@ def memory(items: int, labels: int, share: float) -> None:
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
             print(f"{f'{name} labels, {score.__name__}':>46} {seconds:12.2f} {peak / 1e6:14,.0f}", flush=True)
+
+
+def in_blocks(what: str, items: int, labels: int, share: float) -> None:
+    known = sparse_labels(np.random.default_rng(1), items, labels, share)
+    rng = np.random.default_rng(2)
+    rows = max(1, (1 << 22) // labels)
+    parts = (rng.random((min(rows, items - i), labels), dtype=np.float32) for i in range(0, items, rows))
+    before = peak_megabytes()
+    if what == "all-entries":
+        seconds = timed(metrics.estimate, parts, known, 0.5, "at-random")
+    else:
+        seconds = timed(metrics.evaluate, parts, known, 0.5, "at-random", 0.95 if what == "intervals" else None)
+    print(
+        f"{what}, {items:,} x {labels:,}: {seconds:.0f} s, {peak_megabytes():,.0f} MB at most, {before:,.0f} before it"
+    )
+
+
+def peak_megabytes() -> float:
+    """Return the largest resident size of the process so far."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1e3
 
 
 def sparse_labels(rng: np.random.Generator, items: int, labels: int, share: float) -> Labels:

@@ -197,15 +197,14 @@ def mapped(options: argparse.Namespace) -> None:
     took: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(options.rounds + 1):
         for name, items in sides.items():
-            made, _ = engine.resolve_config(
-                engine.TrainConfig(**{"method": "em-apl", "head": "linear"}), items, observed
-            )
+            made = engine.resolve(engine.TrainConfig("em-apl", "linear", start="random"), (items, observed))
             begun = time.process_time()
-            engine.fit(made, items, observed)
+            engine.fit(made)
             took[name].append(time.process_time() - begun)
     memory, folder = (its[1:] for its in took.values())  # the first round warms up
     ratio = statistics.median(b / a for a, b in zip(memory, folder, strict=True))
-    print(f"{data.items.shape[0]} features of {len(data.items)} items, {made.epochs} epochs: {ratio:.3f} of in memory")
+    size = f"{data.items.shape[0]} features of {len(data.items)} items, {made.config.epochs} epochs"
+    print(f"{size}: {ratio:.3f} of in memory")
 
 
 # -------------------------------------------------------------------- cells
@@ -292,8 +291,7 @@ def learned(data: Dataset, observed: Labels, cell: Cell) -> np.ndarray:
         asked |= {"backbone": cell["backbone"], "epochs": cell["epochs"], "batch_size": 16}
         asked["backbone_settings"] = {"freeze": cell["stages"], "size": cell["size"]}
         items = items.resize(cell["size"])
-    made, _ = engine.resolve_config(engine.TrainConfig(**asked), items, observed)
-    return engine.fit(made, items, observed).logits(test)
+    return engine.fit(engine.resolve(engine.TrainConfig(**asked), (items, observed))).logits(test)
 
 
 def logistic(data: Dataset, observed: Labels) -> np.ndarray:

@@ -16,13 +16,13 @@ from partly.comparison.results import Record
 from partly.report import figures, plots
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE, DATA = "evidence/results/single-positive.jsonl", "voc2012"
+SOURCE, DATA = "evidence/results/front.jsonl", "voc2012"
 BARS = {  # title -> method, head and scenario of its lines
     "unknown treated as no": ("assume-negative", "linear", "single-positive"),
     "partly: auto": ("auto", "auto", "single-positive"),
     "all labels known": ("bce", "linear", "full"),
 }
-SCORES = {"OF1": "micro F1 at a threshold of 0.5", "mAP": "mean average precision"}
+SCORES = {"OF1_at_chosen_thresholds": "micro F1, thresholds chosen on validation", "mAP": "mean average precision"}
 COLOURS = (plots.NO, plots.YES, plots.UNKNOWN)
 
 
@@ -50,7 +50,7 @@ def picture(root: Path = ROOT) -> bytes:
         for axes, (name, words) in zip(figure.subplots(1, 2, sharey=True), SCORES.items(), strict=True):
             for place, (value, _) in enumerate(found[name].values()):
                 axes.barh(place, value, color=COLOURS[place], height=0.62)
-                axes.text(value - 0.02, place, f"{value:.2f}", ha="right", va="center")
+                axes.text(value - 0.02, place, f"{value:.3f}", ha="right", va="center")
             axes.set(title=words, xlim=(0, 1), ylim=(2.5, -0.5), xticks=[0, 0.25, 0.5, 0.75])
             axes.set_yticks(range(len(BARS)), list(BARS))
             axes.grid(visible=False, axis="y")

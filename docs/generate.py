@@ -1,8 +1,8 @@
-"""Write the generated parts of the documentation: docs/methods.md with a page and a picture for each method in
-docs/methods/, docs/recipes.md, and the layers in docs/architecture.md.
+"""Generate docs/methods.md, a page and a figure for each method in docs/methods/, docs/recipes.md, and the layers in
+docs/architecture.md.
 
 python -m docs.generate            write them
-python -m docs.generate --check    say which of them are not what the files and the result lines give, and fail
+python -m docs.generate --check    name stale ones, and fail
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from pathlib import Path
 from statistics import median
 
 from evidence import gap_map, method_picture
+from evidence.claims.cells import read_lines
 from partly import methods
 from partly.co_training import TwoNetworks
-from partly.comparison import groups, results
+from partly.comparison import groups
 from partly.comparison.groups import Group, Row
 from partly.comparison.plan import read_experiment
 from partly.comparison.protocol import PROTOCOL
@@ -58,25 +59,27 @@ brackets. **time**: relative to the naive method. A method without numbers has n
 """  # noqa: E501
 
 PROSE = ("When to use", "Reference", "Known negatives", "Differences from the paper", "Defaults")
-Race = tuple[str, Group, Row]  # the page of results, the race, and the row of the method in it
+Entry = tuple[str, Group, Row]  # name of a results page, a comparison on it, and the method's row in it
 
 
 def pages(root: Path = ROOT) -> dict[str, bytes]:
-    """Path below docs/ -> what is to be there."""
-    races = _races(root)
+    """Return the generated content for each path below docs/."""
+    comparisons = _read_comparisons(root)
     watched = {line["method"]: line for line in json.loads((root / "evidence/results/watched.json").read_text("utf-8"))}
     if new := methods.discover().keys() - watched.keys():
         sys.exit(f"Not watched yet: {', '.join(sorted(new))}. Run python -m evidence.watched {' '.join(sorted(new))}")
-    made = {"recipes.md": recipes().encode()}
+    contents = {"recipes.md": recipes().encode()}
     rows = []
     for name, info in methods.discover().items():
-        ours = _of(name, races)
-        made[f"methods/{name}.md"] = page(info, ours).encode()
-        made[f"methods/{name}.svg"] = method_picture.picture(name, watched[name], watched["assume-negative"])
-        rows.append(f"| [`{name}`](methods/{name}.md) | {info.summary} | {_above(ours)} | {_time(ours)} |\n")
-    made["methods.md"] = (INDEX + "".join(rows)).encode()
-    made["architecture.md"] = architecture(root).encode()
-    return made
+        ours = _select_rows(name, comparisons)
+        contents[f"methods/{name}.md"] = page(info, ours).encode()
+        contents[f"methods/{name}.svg"] = method_picture.picture(name, watched[name], watched["assume-negative"])
+        rows.append(
+            f"| [`{name}`](methods/{name}.md) | {info.summary} | {_gain_over_naive(ours)} | {_relative_time(ours)} |\n"
+        )
+    contents["methods.md"] = (INDEX + "".join(rows)).encode()
+    contents["architecture.md"] = architecture(root).encode()
+    return contents
 
 
 def architecture(root: Path) -> str:
@@ -93,54 +96,61 @@ def architecture(root: Path) -> str:
     return f"{before}{begin}```text\n{diagram}\n```\n{end}{rest.partition(end)[2]}"
 
 
-def _races(root: Path) -> list[tuple[str, Group]]:
-    """The races of the result lines whose baseline is at its best, each with the name of its page."""
-    found = []
+def _read_comparisons(root: Path) -> list[tuple[str, Group]]:
+    """Return the comparisons whose baseline is as good as a tuned one, each with the name of its results page."""
+    comparisons = []
     for path in sorted((root / "evidence/results").glob("*.jsonl")):
-        ours, asks = results.read(path), read_experiment(root / f"evidence/experiments/{path.stem}.toml").queries
+        ours, asks = read_lines(path), read_experiment(root / f"evidence/experiments/{path.stem}.toml").queries
         if ours and ours[0]["protocol"] == PROTOCOL and not asks:
-            found += [(path.stem, block) for block in groups.gather(ours) if not block.reason_withheld]
-    return found
+            comparisons += [(path.stem, block) for block in groups.gather(ours) if not block.reason_withheld]
+    return comparisons
 
 
-def _of(name: str, races: list[tuple[str, Group]]) -> list[Race]:
-    """The races of a method, at its defaults; of tuned scikit-learn, the yardstick, for `per-label`."""
+def _select_rows(name: str, comparisons: list[tuple[str, Group]]) -> list[Entry]:
+    """Return the comparisons of a method at its defaults; for `per-label`, also those of tuned scikit-learn."""
     wanted = {name, *(text for text in gap_map.REFERENCES if text.startswith(f"{name}["))}
     return [
         (page, block, row)
-        for page, block in races
+        for page, block in comparisons
         for row in block.rows
         if row.name in wanted and row.kind != "full" and row.mean()
     ]
 
 
 def _naive(block: Group) -> Row | None:
-    """Who takes unknown for no, else who ignores it."""
+    """Return the row that treats unknown as no, else the one that ignores it."""
     return block.naive or next((row for row in block.rows if row.kind == "naive"), None)
 
 
-def _above(races: list[Race]) -> str:
-    pairs = [(row.mean(), naive.mean()) for _, block, row in races if (naive := _naive(block)) and naive is not row]
+def _gain_over_naive(comparisons: list[Entry]) -> str:
+    pairs = [
+        (row.mean(), naive.mean()) for _, block, row in comparisons if (naive := _naive(block)) and naive is not row
+    ]
     points = [100 * (own.value - other.value) for own, other in pairs if own and other]
     return f"{median(points):+.1f} ({len(points)})" if points else ""
 
 
-def _time(races: list[Race]) -> str:
-    ratios = [row.seconds / naive.seconds for _, block, row in races if (naive := _naive(block))]
+def _relative_time(comparisons: list[Entry]) -> str:
+    ratios = [row.seconds / naive.seconds for _, block, row in comparisons if (naive := _naive(block))]
     return f"{median(ratios):.1f} x" if ratios else ""
 
 
 # ---------------------------------------------------------------- the page of a method
 
 
-def page(info: MethodInfo, races: list[Race]) -> str:
+def page(info: MethodInfo, comparisons: list[Entry]) -> str:
     words = [_section(heading, text) for heading, text in sections(info.text).items()]
     after = 1 + list(sections(info.text)).index("Formula")
     parts = [f"# {info.name}", info.summary, *words[:after]]
-    parts += [f"![What it learns from an entry, or plans, and hidden yes found over the epochs]({info.name}.svg)"]
     parts += [f"```\npartly train features.csv --labels labels.csv --method {info.name} --run runs/mine\n```"]
-    parts += [*words[after:], "## Cost", _cost(info, races), *_settings(info), "## Evidence", _evidence(races)]
-    parts += ["## The picture", method_picture.words(info.name), "All methods: [methods](../methods.md)."]
+    parts += [*words[after:], "## Cost", _cost(info, comparisons), *_settings(info)]
+    parts += ["## On digits", f"![Training signal or schedule, and hidden yes found by epoch]({info.name}.svg)"]
+    parts += [
+        method_picture.words(info.name),
+        "## Results",
+        _evidence(comparisons),
+        "All methods: [methods](../methods.md).",
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -151,12 +161,16 @@ def _section(heading: str, text: str) -> str:
     return f"**{heading}:**\n\n{textwrap.indent(text, '    ')}"
 
 
-def _cost(info: MethodInfo, races: list[Race]) -> str:
+def _cost(info: MethodInfo, comparisons: list[Entry]) -> str:
     networks = "Two networks. " if issubclass(info.kind, TwoNetworks) else ""
     kept, _ = info.kind.memory(Task(as_items([[0.0]]), 1), info.defaults())  # one item, one label
-    memory = f"{kept} bytes for every entry of the training items." if kept else "Nothing is kept for single entries."
-    time = f" {_time(races)[:-2]} times as long as the naive row of its races (median)." if _time(races) else ""
-    unknown = " It also learns from items without any known entry." if info.about.learns_from_unknown else ""
+    memory = f"{kept} bytes of memory per entry of the training items." if kept else "No memory per entry."
+    time = (
+        f" Training time: {ratio[:-2]} times that of the naive method (median)."
+        if (ratio := _relative_time(comparisons))
+        else ""
+    )
+    unknown = " The method also learns from items without any known entry." if info.about.learns_from_unknown else ""
     return f"{networks}{memory}{time}{unknown}"
 
 
@@ -170,23 +184,28 @@ def _settings(info: MethodInfo) -> list[str]:
     return ["## Settings", "\n".join(["| setting | type | default |", "|---|---|---|", *rows])]
 
 
-def _evidence(races: list[Race]) -> str:
-    if not races:
-        return "No race of it whose baseline is at its best is among the [results](../results.md) yet."
-    head = ["| race | mAP | naive | all labels | gap closed | seeds |", "|---|---:|---:|---:|---:|---:|"]
-    return "\n".join([*head, *(_line(*race) for race in races)])
+def _evidence(comparisons: list[Entry]) -> str:
+    if not comparisons:
+        return "The [results](../results.md) hold no comparison of this method with a tuned baseline yet."
+    head = [
+        "Test mAP, mean over seeds. Naive: the method that treats unknown as no, else the one that ignores it.",
+        "",
+        "| comparison | mAP | naive | all labels | gap closed | seeds |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    return "\n".join([*head, *(_line(*entry) for entry in comparisons)])
 
 
 def _line(page: str, block: Group, row: Row) -> str:
     naive, gap = _naive(block), "" if row.gap is None else f"{100 * row.gap:.0f} %"
     plain = f"{_map(naive)} (`{naive.name}`)" if naive else ""
-    race = f"[{block.title}, {block.scenario}](../results/{page}.md)"
-    return f"| {race} | {_map(row)} | {plain} | {_map(block.full)} | {gap} | {len(row.scores())} |"
+    title = f"[{block.title}, {block.scenario}](../results/{page}.md)"
+    return f"| {title} | {_map(row)} | {plain} | {_map(block.full)} | {gap} | {len(row.scores())} |"
 
 
 def _map(row: Row | None) -> str:
-    found = row.mean() if row else None
-    return f"{found.value:.3f}" if found else ""
+    score = row.mean() if row else None
+    return f"{score.value:.3f}" if score else ""
 
 
 # ---------------------------------------------------------------- recipes
@@ -209,24 +228,24 @@ def recipes() -> str:
             outer, _, inner = key.partition(".")
             value = preset.values[outer][inner] if inner else preset.values[outer]
             parts += [f"| `{key}` | `{value}` | {source} |"]
-        parts += ["", "Stated in the paper without an option here:", ""]
+        parts += ["", "Stated in the paper, without an option in partly:", ""]
         parts += [f"- {key.replace('_', ' ')}: {words}" for key, words in preset.beside.items()]
         parts += [""]
     return "\n".join(parts)
 
 
 def main(root: Path = ROOT, check: bool = False) -> int:
-    made, docs = pages(root), root / "docs"
+    contents, docs = pages(root), root / "docs"
     there = {f"methods/{path.name}" for path in (docs / "methods").glob("*")}
-    old = [name for name, text in made.items() if not (docs / name).exists() or (docs / name).read_bytes() != text]
-    old += sorted(there - made.keys())
+    old = [name for name, text in contents.items() if not (docs / name).exists() or (docs / name).read_bytes() != text]
+    old += sorted(there - contents.keys())
     if check:
         print("\n".join(f"docs/{name} is stale; `make docs` writes it." for name in old), file=sys.stderr)
         return int(bool(old))
     (docs / "methods").mkdir(exist_ok=True)
     for name in old:
-        if name in made:
-            (docs / name).write_bytes(made[name])
+        if name in contents:
+            (docs / name).write_bytes(contents[name])
         else:
             (docs / name).unlink()
     return 0
