@@ -65,8 +65,10 @@ def test_hashing_passwords_holds_up_nobody_who_is_signed_in(tmp_path: Path, monk
     context = made.context(has_accounts=True)
     one = browser(made)
     one.app.app.app.state.context = context  # type: ignore[attr-defined]
+    guesser = Browser(context)
+    assert guesser.call("/api/log-in", {}).status_code == 422  # FastAPI builds a route on its first request
     guesses = [
-        threading.Thread(target=Browser(context).call, args=("/api/log-in", {"name": f"n{i}", "password": "guess"}))
+        threading.Thread(target=guesser.call, args=("/api/log-in", {"name": f"n{i}", "password": "guess"}))
         for i in range(60)
     ]
     for thread in guesses:
@@ -105,10 +107,12 @@ def test_static_files_need_no_database(tmp_path: Path, monkeypatch: pytest.Monke
         held.set()
         go_on.wait(30)
 
+    browsers = [Browser(context, f"made up {i}") for i in range(50)]
+    for one in browsers:
+        assert one.get("/label").status_code == 303  # FastAPI builds a route on its first request
     monkeypatch.setattr(made.people, "find_session", locked)
     found: list[int] = []
-    cookies = [Browser(context, f"made up {i}") for i in range(50)]
-    waiting = [threading.Thread(target=lambda one=one: found.append(one.get("/label").status_code)) for one in cookies]
+    waiting = [threading.Thread(target=lambda b=b: found.append(b.get("/label").status_code)) for b in browsers]
     for thread in waiting:
         thread.start()
     assert held.wait(30)
