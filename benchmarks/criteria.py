@@ -144,7 +144,7 @@ def models(x: Array, observed: Labels, x_test: Array, seed: int) -> Iterator[tup
     mean = curved.mean(axis=0)
     yield from solved("rbf", curved - mean, curved_test - mean, weights, targets, fold, (2, 5, 8))
     for count in (10, 50):
-        yield f"kNN {count}", crossed(partial(neighbours, count), x, x_test, weights, targets, fold)
+        yield f"kNN {count}", crossed(partial(neighbors, count), x, x_test, weights, targets, fold)
     for leaf in (2, 10):
         yield f"forest {leaf}", crossed(partial(forest, leaf, seed), x, x_test, weights, targets, fold)
     yield "mlp", networks(6, seed, x, observed, x_test, fold)
@@ -184,7 +184,7 @@ def shares(weights: Array, targets: Array) -> Array:
     return 1 / (1 + np.exp(-logistic.log_odds(weights, targets)))
 
 
-def neighbours(count: int, x: Array, weights: Array, targets: Array, x_new: Array) -> Array:
+def neighbors(count: int, x: Array, weights: Array, targets: Array, x_new: Array) -> Array:
     """The share of yes among what is known of the nearest items, with one entry more of the label's share."""
     near = NearestNeighbors(n_neighbors=min(count, len(x))).fit(x).kneighbors(x_new, return_distance=False)
     yes, known = ((part.T[near]).sum(axis=1) for part in (weights * targets, weights))

@@ -102,14 +102,14 @@ def per_label(x: Any, z: Any, score: Callable[[Any], float]) -> tuple[float, flo
 def plain(x: Tensor, z: Any) -> tuple[Epoch, Scores]:
     """What one would write by hand, and well: standardised once, rows by index_select, no number asked for."""
     network, y = nn.Linear(WIDTH, LABELS), torch.from_numpy((z == 1).astype(np.float32))
-    optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, fused=True)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, fused=True)
 
     def epoch() -> None:
         for index in torch.randperm(ITEMS).split(BATCH):
             loss = F.binary_cross_entropy_with_logits(network(x.index_select(0, index)), y.index_select(0, index))
-            optimiser.zero_grad(set_to_none=True)
+            optimizer.zero_grad(set_to_none=True)
             loss.backward()
-            optimiser.step()
+            optimizer.step()
 
     return epoch, lambda: torch.sigmoid(network(x[ITEMS:])).detach().numpy()
 
@@ -165,8 +165,8 @@ def authors(folder: Path, x: Tensor, z: Any) -> dict[str, tuple[Epoch, Scores]]:
     how = {"arch": "linear", "feat_dim": WIDTH, "num_classes": LABELS, "loss": "an", "train_set_variant": "observed"}
     # Estimates are given, since to draw them takes a name that NumPy no longer has; `an` has no use for them.
     model = models.MultilabelModel(how, None, None, z, np.full(z.shape, 0.5, np.float32))
-    optimiser = torch.optim.AdamW(model.f.parameters(), lr=RATE)
-    at_hand = {"device": torch.device("cpu"), "dataloaders": {"train": loader}, "optimizer": optimiser}
+    optimizer = torch.optim.AdamW(model.f.parameters(), lr=RATE)
+    at_hand = {"device": torch.device("cpu"), "dataloaders": {"train": loader}, "optimizer": optimizer}
     unheard = types.SimpleNamespace(update_phase_data=lambda batch: None)
     return {
         "Cole et al., linear": (

@@ -2,7 +2,7 @@
 
     python benchmarks/step.py [--head mlp] [--rounds 7] [--methods bce,cls[ramp=0]] [--parts]
 
-Both sides train the same layers with the same optimiser on 5,717 x 1,280 features and 20 labels at batch 128, step by
+Both sides train the same layers with the same optimizer on 5,717 x 1,280 features and 20 labels at batch 128, step by
 step also where a head could be solved. The plain side standardises its features once, picks rows by index_select and
 asks for no number. The epochs of the two sides alternate; a row is the best epoch of each in seconds of CPU, since a
 busy machine slows some more than others, and the median of the ratios of neighbouring epochs beside it. The plain side
@@ -29,12 +29,12 @@ from partly.engine import build_method, make_config, training
 from partly.items import as_items
 from partly.labels import Labels
 from partly.method import Task
-from partly.networks import Standardise, find_head
+from partly.networks import Standardize, find_head
 from partly.pool import Pool
 
 ITEMS, WIDTH, LABELS, BATCH = 5717, 1280, 20, 128
 PARTS = {
-    "standardising": patch.object(Standardise, "forward", lambda self, x: x),
+    "standardising": patch.object(Standardize, "forward", lambda self, x: x),
     "the seed": patch.object(training, "_seed", lambda seed: None),
     "the rate": patch.object(Task, "rate", lambda self, clock: self.lr),
 }
@@ -77,16 +77,16 @@ def plain_epoch(head: str, pool: Pool) -> Callable[[], None]:
     network = build_method(make_config("bce", head, head_settings=by_steps(head)), pool.items, LABELS).network
     x = network.features[0](pool.items.take(slice(None)))
     network.features[0] = torch.nn.Identity()
-    optimiser = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.1, fused=True)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.1, fused=True)
     y = torch.from_numpy((pool.labels.ternary() > 0).astype(np.float32))
     network.train()
 
     def run() -> None:
         for index in torch.randperm(len(x)).split(BATCH):
             loss = F.binary_cross_entropy_with_logits(network(x.index_select(0, index)), y.index_select(0, index))
-            optimiser.zero_grad(set_to_none=True)
+            optimizer.zero_grad(set_to_none=True)
             loss.backward()
-            optimiser.step()
+            optimizer.step()
 
     return run
 

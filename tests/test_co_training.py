@@ -51,10 +51,10 @@ def test_a_step_changes_each_network_as_if_it_were_alone(optimizer: str) -> None
     singles = []
     for role, trained in (("f", made.f), ("g", made.g)):
         network = task.network(role).eval()
-        optimiser = task.optimiser(network.parameters())
+        optimizer = task.make_optimizer(network.parameters())
         for batch in batches:
             loss = losses.assume_negative(network(batch.x), batch.z).mean()
-            made.step(loss, clock, optimiser)
+            made.step(loss, clock, optimizer)
             singles.append(loss.item())
         for name, weight in network.named_parameters():
             torch.testing.assert_close(trained.get_parameter(name), weight, rtol=1e-5, atol=1e-6)
@@ -64,7 +64,7 @@ def test_a_step_changes_each_network_as_if_it_were_alone(optimizer: str) -> None
 def test_nothing_changes_where_nothing_is_chosen() -> None:
     pool = make_pool()
     made = Alone(make_task(pool), "mean")
-    made.update(pool.take(torch.arange(8)), make_clock(pool))  # the optimiser has its momentum
+    made.update(pool.take(torch.arange(8)), make_clock(pool))  # the optimizer has its momentum
     before = {name: tensor.clone() for name, tensor in made.state().items()}
     assert made.update(pool.take(torch.arange(8)), Clock(0, 2, 3, epoch=1)) == {"loss": 0.0}
     assert not differing(before, made.state())

@@ -438,7 +438,7 @@ def test_what_is_loaded_to_predict_holds_nothing_for_entries(tmp_path: Path, nam
     for one in (fitted, engine.load(tmp_path)):
         assert one.method.entries()
         assert all(not tensor.numel() for tensor in one.method.entries().values())
-        assert not one.method.optimisers()
+        assert not one.method.optimizers()
         assert same(one, fitted)
 
 

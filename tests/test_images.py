@@ -119,7 +119,7 @@ def test_a_saved_model_takes_pictures_of_any_size(data: Dataset, tmp_path: Path)
 class Wanting(torch.nn.Module):
     """A backbone that says at which size it looks at pictures."""
 
-    size, width, normalises = 24, 3, True
+    size, width, normalizes = 24, 3, True
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         assert x.shape[1:] == (3, 24, 24)

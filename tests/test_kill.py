@@ -111,7 +111,7 @@ class Parent:
         from partly.items import as_items
 
         torch.set_num_threads(1)  # threads do not survive a fork
-        # An optimiser imports more, once instead of each time.
+        # An optimizer imports more, once instead of each time.
         engine.build_method(engine.make_config("bce", "linear"), as_items(np.zeros((2, 2))), 2)
         self.folder = folder
         self.shared = mmap.mmap(-1, 8)

@@ -30,7 +30,7 @@ def frozen() -> nn.Module:
     return network
 
 
-def normalised() -> nn.Module:
+def normalized() -> nn.Module:
     network = nn.Sequential(nn.Linear(WIDTH, 7), nn.BatchNorm1d(7), nn.ReLU(), nn.Linear(7, LABELS))
     network(torch.randn(50, WIDTH))  # so that the running means are not those of the first day
     return network
@@ -73,7 +73,7 @@ NETWORKS = {
     "linear": lambda: nn.Linear(WIDTH, LABELS),
     "tanh": smooth,
     "frozen": frozen,
-    "batch norm": normalised,
+    "batch norm": normalized,
     **{
         f"head {head}": lambda head=head: networks.build(as_items(torch.randn(20, WIDTH)), LABELS, head)
         for head in networks.heads()

@@ -1,4 +1,4 @@
-"""The task (networks, optimisers, learning rate) and what a method inherits: the step and its state."""
+"""The task (networks, optimizers, learning rate) and what a method inherits: the step and its state."""
 
 from __future__ import annotations
 
@@ -112,17 +112,17 @@ def test_making_a_network_leaves_torchs_generator_alone() -> None:
     assert torch.equal(before, torch.get_rng_state())
 
 
-def test_optimisers_by_name() -> None:
+def test_optimizers_by_name() -> None:
     parameters = list(TASK.network().parameters())
-    adamw = TASK.optimiser(parameters)
-    sgd = change_task(TASK, optimizer="sgd", lr=0.3, weight_decay=0.2).optimiser(iter(parameters), factor=0.5)
+    adamw = TASK.make_optimizer(parameters)
+    sgd = change_task(TASK, optimizer="sgd", lr=0.3, weight_decay=0.2).make_optimizer(iter(parameters), factor=0.5)
     assert isinstance(adamw, torch.optim.AdamW)
     assert isinstance(sgd, torch.optim.SGD)
     group = sgd.param_groups[0]
     assert (group["momentum"], group["weight_decay"], group["factor"]) == (0.9, 0.2, 0.5)
     assert group["params"] == parameters
     with pytest.raises(SettingError, match=r"There is no optimizer 'adamv'\. Did you mean 'adam"):
-        change_task(TASK, optimizer="adamv").optimiser(parameters)
+        change_task(TASK, optimizer="adamv").make_optimizer(parameters)
 
 
 # -------------------------------------------------------------------- one step
@@ -144,12 +144,12 @@ def test_one_step_of_sgd_worked_by_hand() -> None:
     assert logs == {"loss": pytest.approx(by_hand, rel=1e-5)}
 
 
-def test_a_step_moves_every_optimiser_at_its_factor() -> None:
+def test_a_step_moves_every_optimizer_at_its_factor() -> None:
     class Two(Method):
         def __init__(self, task: Task) -> None:
             super().__init__(task)
             self.a, self.b = torch.nn.Parameter(torch.ones(1)), torch.nn.Parameter(torch.ones(1))
-            self.fast, self.slow = task.optimiser([self.a]), task.optimiser([self.b], factor=0.1)
+            self.fast, self.slow = task.make_optimizer([self.a]), task.make_optimizer([self.b], factor=0.1)
 
     method = Two(change_task(TASK, optimizer="sgd", lr=1.0, weight_decay=0.0, schedule="constant"))
     clock = Clock(0, epochs=1, steps=1)
@@ -253,8 +253,8 @@ def test_state_goes_in_and_out(optimizer: str) -> None:
     method, again = (LossMethod(task, losses.bce, {}) for _ in range(2))
     step_by_hand(method)
     again.load_state({name: tensor.clone() for name, tensor in method.state().items()})
-    assert {name.split(".")[0] for name in method.state()} == {"method", "optimiser"}
-    for _ in range(2):  # the same now, and after steps that use the optimiser's state
+    assert {name.split(".")[0] for name in method.state()} == {"method", "optimizer"}
+    for _ in range(2):  # the same now, and after steps that use the optimizer's state
         assert method.state().keys() == again.state().keys()
         assert all(torch.equal(method.state()[name], again.state()[name]) for name in method.state())
         step_by_hand(method)
@@ -277,9 +277,9 @@ def test_weights_are_parameters_and_buffers() -> None:
     assert set(method.weights()) == {f"method.network.{name}" for name in names}
 
 
-def test_optimisers_are_found_by_attribute() -> None:
+def test_optimizers_are_found_by_attribute() -> None:
     method = LossMethod(TASK, losses.bce, {})
-    assert method.optimisers() == {"optimiser": method.optimiser}
+    assert method.optimizers() == {"optimizer": method.optimizer}
 
 
 # -------------------------------------------------------------------- state of the training entries
@@ -351,7 +351,7 @@ def test_what_is_kept_is_state_and_not_the_model() -> None:
     assert method.weights().keys() == LossMethod(TASK, losses.bce, {}).weights().keys()
     step_by_hand(method)
     kinds = {name.split(".")[0] for name in method.state()}
-    assert kinds == {"method", "entries", "optimiser"}
+    assert kinds == {"method", "entries", "optimizer"}
     again = Keeping(TASK)
     again.load_state({name: tensor.clone() for name, tensor in method.state().items()})
     assert torch.equal(again.believed, Z.half())
@@ -366,7 +366,7 @@ def test_what_is_not_given_stays_as_it_is() -> None:
     again.load_state(method.weights())
     assert torch.equal(again.network.head.weight, method.network.head.weight)
     assert again.visits.tolist() == [0] * 9
-    assert not again.optimiser.state
+    assert not again.optimizer.state
     again.load_state(method.weights() | method.entries())
     assert again.visits.tolist() == [3] * 9
 
@@ -390,7 +390,7 @@ def test_a_finished_method_lets_go_of_what_was_there_to_train() -> None:
         "entries.visits": (0,),
     }
     assert method.entries()["entries.believed"].untyped_storage().nbytes() == 0  # and not a view of what was there
-    assert method.optimisers() == {}
+    assert method.optimizers() == {}
     assert method.task.items == Absent("features", (3,), 9)
     assert method.task.observed is None
     assert not method.training

@@ -44,6 +44,24 @@ def test_a_moved_package_is_an_attribute() -> None:
         assert partly.choosing is partly.model_choice  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("active", "Plan", "LoopConfig"),
+        ("active.simulation", "against", "make_measure"),
+        ("losses", "normaliser", "normalization_coefficients"),
+        ("networks", "Standardise", "Standardize"),
+        ("similarity", "Neighbours", "Neighbors"),
+    ],
+)
+def test_a_renamed_attribute_of_a_module_warns(module: str, old: str, new: str) -> None:
+    renamed = importlib.import_module(f"partly.{module}")
+    with pytest.warns(DeprecationWarning, match=f"partly.{module}.{old} is now {new}"):
+        assert getattr(renamed, old) is getattr(renamed, new)
+    with pytest.raises(AttributeError, match="never"):
+        renamed.never  # noqa: B018
+
+
 def test_a_name_that_never_was_is_refused() -> None:
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("partly.running")

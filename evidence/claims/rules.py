@@ -45,7 +45,7 @@ Differences = npt.NDArray[np.float64]  # [seeds]
 class Setting:
     """One setting of the method in one comparison."""
 
-    row: str  # with the optimiser, where it is not the usual one
+    row: str  # with the optimizer, where it is not the usual one
     found: Mean | None  # the difference (of a trend: its change from the first step to the last); None: not run
     fits: float = 1.0  # p of the claim's contrary
     fails: float = 1.0  # p of the claim

@@ -27,7 +27,7 @@ class TwoNetworks(Method):
         self.predict = predict
         self.f, self.g = task.network("f", sample=1), task.network("g", sample=-1)
         # Optimizers are elementwise, so one for both networks equals two.
-        self.optimiser = task.optimiser([*self.f.parameters(), *self.g.parameters()])
+        self.optimizer = task.make_optimizer([*self.f.parameters(), *self.g.parameters()])
 
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
         """Return the sum of both networks' losses from their logits; None if no item is selected."""
@@ -37,7 +37,7 @@ class TwoNetworks(Method):
         loss = self.loss(self.f(batch.x, batch.z), self.g(batch.x, batch.z), batch.z, clock)
         if loss is None:
             return {"loss": 0.0}
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item() / 2}  # per network, comparable with other methods
 
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:

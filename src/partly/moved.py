@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -30,6 +30,7 @@ MOVED = {  # old name -> new name, of packages with all that is in them
     "partly.files": "partly.atomic_io",
     "partly.one_label": "partly.binary_relevance",
     "partly.optimising": "partly.optim",
+    "partly.optim.optimisers": "partly.optim.optimizers",
     "partly.per_label": "partly.estimators.per_label",
     "partly.pictures": "partly.images",
     "partly.processes": "partly.distributed",
@@ -64,6 +65,19 @@ class RenamedAttribute:
             stacklevel=2,
         )
         return getattr(owner if instance is None else instance, self.new)
+
+
+def make_getattr(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return a `__getattr__` for a module, by which former names (old: new) still work, with a warning."""
+
+    def __getattr__(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        message = f"{module}.{name} is now {names[name]}; the old name goes in 0.4."
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return getattr(sys.modules[module], names[name])
+
+    return __getattr__
 
 
 def adopt_former_names(cls: type, base: type) -> None:

@@ -67,7 +67,7 @@ def test_the_untuned_rows_stay_and_the_budget_is_the_same_for_all():
     assert shown(cells) == {(FULL, "bce", 0), *(("uniform:0.1", name, tune) for name in names for tune in (0, 8))}
 
 
-def test_the_references_are_told_neither_head_nor_optimiser_nor_recipe():
+def test_the_references_are_told_neither_head_nor_optimizer_nor_recipe():
     cells = experiment(references=True, heads=("linear", "mlp"), optimizers="sgd", recipe={"epochs": 3}).cells()
     along = [cell for cell in cells if cell.method in ("auto", "per-label")]
     assert len(along) == 2 * 2  # seeds x references, whatever the heads

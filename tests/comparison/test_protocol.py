@@ -361,13 +361,13 @@ class Peeking(Method):
     def __init__(self, task):
         super().__init__(task)
         self.network = task.network()
-        self.optimiser = task.optimiser(self.network.parameters())
+        self.optimizer = task.make_optimizer(self.network.parameters())
     def update(self, batch, clock):
         z = batch.z if {forward} else find()
         logits = self.network(batch.x)
         z = z if isinstance(z, torch.Tensor) else torch.from_numpy(z[:len(logits)])
         loss = (torch.nn.functional.softplus(-logits * z)).mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {{"loss": loss.item()}}
     def forward(self, x):
         logits = self.network(x)

@@ -65,7 +65,7 @@ from partly.labels import Labels
 from partly.method import Method, Task
 from partly.methods import MethodInfo
 from partly.networks import Network, eval_mode
-from partly.optim.optimisers import OPTIMISERS
+from partly.optim.optimizers import OPTIMIZERS
 from partly.pool import Batch, Pool
 
 Check = Callable[[MethodInfo], None]
@@ -283,7 +283,7 @@ def _stop(clock: Clock, logs: dict[str, float]) -> None:
 
 
 def check_all_state_is_saved(info: MethodInfo) -> None:
-    """What training changes is a parameter, a buffer, kept for entries, or an optimiser: never a plain attribute or a
+    """What training changes is a parameter, a buffer, kept for entries, or an optimizer: never a plain attribute or a
     global."""
     pool = make_pool()
     with in_case(info, "training"):
@@ -295,19 +295,19 @@ def check_all_state_is_saved(info: MethodInfo) -> None:
     changed = [path for path in sorted({*before, *after}) if before.get(path) != after.get(path)]
     assert not changed, (
         f"{info.name}: training changes {changed}, which is not in state(). Make it a buffer (register_buffer), "
-        "state of the entries (keep) or an optimiser that is an attribute of the method, or compute it from the clock."
+        "state of the entries (keep) or an optimizer that is an attribute of the method, or compute it from the clock."
     )
 
 
 def _unsaved(info: MethodInfo, method: Method) -> dict[str, object]:
     """Everything that the method and its file hold, except what goes into a checkpoint."""
     saved = {id(tensor) for tensor in (*method.state_dict(keep_vars=True).values(), *method.entries().values())}
-    saved |= {id(optimiser) for optimiser in method.optimisers().values()}
+    saved |= {id(optimizer) for optimizer in method.optimizers().values()}
     saved |= {id(method.notes)}  # the loop saves them
     groups = [
         {k: v for k, v in group.items() if k not in ("params", "lr")}  # lr is set from the clock at every step
-        for optimiser in method.optimisers().values()
-        for group in optimiser.param_groups
+        for optimizer in method.optimizers().values()
+        for group in optimizer.param_groups
     ]
     root = {"method": method, "groups": groups, "file": _globals(info)}
     return {path: plain(value) for path, value in leaves(root, saved)}
@@ -515,13 +515,13 @@ def check_learns(info: MethodInfo) -> None:
     assert yes > no, f"{info.name}: after training yes scores {yes:.3f} and no {no:.3f} on average."
 
 
-def check_optimisers(info: MethodInfo) -> None:
-    """Every optimiser works, and the learning rate is the task's: at 0 no network changes."""
+def check_optimizers(info: MethodInfo) -> None:
+    """Every optimizer works, and the learning rate is the task's: at 0 no network changes."""
     pool = make_pool()
     if not list(built(info, make_task(pool)).parameters()):
-        raise DoesNotApply("it has nothing that an optimiser could change")
+        raise DoesNotApply("it has nothing that an optimizer could change")
     allow_zero = {"lr": (Real, 0.0, "a number, 0 or more")}  # a caller cannot ask for 0, a test can
-    for name in OPTIMISERS:
+    for name in OPTIMIZERS:
         with mock.patch.dict(config.NUMBERS, allow_zero):
             first, last, still = (
                 copied(_network_weights(trained(info, pool, name, optimizer=name, epochs=epochs, lr=lr)))
@@ -530,7 +530,7 @@ def check_optimisers(info: MethodInfo) -> None:
         assert differing(first, last), f"{info.name}: {name} changes no network."
         assert not not_finite(last), f"{info.name}: {name} makes {not_finite(last)} infinite."
         moved = [key for key in first if not torch.allclose(first[key], still[key], rtol=1e-5)]
-        assert not moved, f"{info.name}: at learning rate 0 {name} changes {moved}. Take optimisers from the task."
+        assert not moved, f"{info.name}: at learning rate 0 {name} changes {moved}. Take optimizers from the task."
 
 
 def _network_weights(method: Method) -> dict[str, Tensor]:

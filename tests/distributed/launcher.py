@@ -126,7 +126,7 @@ def main() -> None:
     from partly.items import as_items
 
     torch.set_num_threads(1)  # threads do not survive a fork
-    for method in ("bce", "em"):  # an optimiser imports more, once instead of each time
+    for method in ("bce", "em"):  # an optimizer imports more, once instead of each time
         engine.build_method(engine.make_config(method, "mlp"), as_items(np.zeros((2, 2))), 2)
     for number, line in enumerate(sys.stdin):
         asked = json.loads(line)

@@ -34,7 +34,7 @@ JOBS: dict[str, dict[str, Any]] = {
     "cls": {"recipe": {"method": "cls", **MLP}},
     "imcl": {"recipe": {"method": "imcl", **MLP}},
     "cnn-rnn": {"recipe": {"method": "cnn-rnn", **MLP, "optimizer": "sgd"}},
-    # Batch normalisation over all processes.
+    # Batch normalization over all processes.
     "pixels": {**PIXELS, "recipe": {**PIXELS["recipe"], "method": "em", "head": "linear"}},
     "pixels-mlp": {**PIXELS, "recipe": {**PIXELS["recipe"], "method": "em-apl", **MLP}},
 }

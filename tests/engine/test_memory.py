@@ -66,7 +66,7 @@ def test_address_space_beside_what_is_in_use(machine: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize(("optimizer", "copies"), [("adamw", 2), ("sgd", 1), ("adam", 2), ("rmsprop", 1)])
 def test_every_copy_of_the_weights_is_counted(optimizer: str, copies: int) -> None:
-    """Themselves, gradients, what the optimiser has after a step, and those of the best epoch."""
+    """Themselves, gradients, what the optimizer has after a step, and those of the best epoch."""
     recipe = engine.make_config("bce", "linear", optimizer=optimizer, head_settings={"solve": False}, epochs=1)
     method = engine.build_method(recipe, X, 3, Y)
     learned = sum(p.nbytes for p in method.parameters())
@@ -84,7 +84,7 @@ def _after_a_step(recipe: engine.ResolvedConfig) -> dict[str, np.ndarray]:
 
     method, pool, clock = engine.build_method(recipe, X, 3, Y), Pool(X, Y, 64), Clock(0, 1, 1)
     method.update(next(pool.batches(clock)), clock)
-    return {name: tensor for name, tensor in method.state().items() if name.startswith("optimiser.")}
+    return {name: tensor for name, tensor in method.state().items() if name.startswith("optimizer.")}
 
 
 def test_weights_that_would_not_fit_are_refused_before_training(

@@ -14,7 +14,7 @@ from partly.config import ResolvedConfig, TrainConfig
 from partly.engine import presets, resolve_config
 from partly.errors import SettingError
 from partly.items import as_items
-from partly.optim.optimisers import OPTIMISERS
+from partly.optim.optimizers import OPTIMIZERS
 
 ROWS = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
 PICTURES = np.random.default_rng(0).integers(0, 256, (12, 16, 16, 3), dtype=np.uint8)
@@ -80,7 +80,7 @@ def test_every_value_has_its_source_and_its_field(name: str) -> None:
     assert all(preset.sources.values())
     assert preset.paper.rstrip(".")[-4:] == name[-4:]
     assert preset.values["method"] in methods.discover()
-    assert preset.values.get("optimizer", "adamw") in OPTIMISERS
+    assert preset.values.get("optimizer", "adamw") in OPTIMIZERS
 
 
 def test_what_is_left_open_is_the_papers_and_the_rest_as_always() -> None:

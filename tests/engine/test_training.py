@@ -50,7 +50,7 @@ def data(seed: int = 0, share: float = 0.6) -> tuple[Items, Labels]:
 
 
 class Believer(Method):
-    """All that can make resuming hard: two networks, two optimisers, dropout, drifting beliefs, a start of epochs."""
+    """All that can make resuming hard: two networks, two optimizers, dropout, drifting beliefs, a start of epochs."""
 
     entry_state = (EntryState("held", fill=0.5),)
     held: Tensor
@@ -59,8 +59,8 @@ class Believer(Method):
     def __init__(self, task: Task) -> None:
         super().__init__(task)
         self.first, self.second = (self._network(role) for role in ("first", "second"))
-        self.fast = task.optimiser(self.first.parameters())
-        self.slow = task.optimiser(self.second.parameters(), factor=0.1)
+        self.fast = task.make_optimizer(self.first.parameters())
+        self.slow = task.make_optimizer(self.second.parameters(), factor=0.1)
         self.register_buffer("moved", torch.zeros((), dtype=torch.int64))
 
     def _network(self, role: str) -> nn.Module:
@@ -561,7 +561,7 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("quick_disk")
-def test_a_finished_run_holds_the_model_and_no_optimiser(tmp_path: Path) -> None:
+def test_a_finished_run_holds_the_model_and_no_optimizer(tmp_path: Path) -> None:
     method, pool, clock = make()
     training.train(method, pool, clock, folder=tmp_path, validation=training.Validation(*data(seed=5)))
     found = checkpoint.load(tmp_path)

@@ -27,7 +27,7 @@ def test_a_plan_is_what_the_method_does_epoch_after_epoch() -> None:
     assert method_picture.plan("large-loss")["unknown entries left out, or turned"][-1] == pytest.approx(
         0.035 * 19 / 20
     )
-    assert method_picture.plan("curriculum")["rounds of labelling"] == [0] * 9 + [1] * 5 + [2] * 6
+    assert method_picture.plan("curriculum")["rounds of labeling"] == [0] * 9 + [1] * 5 + [2] * 6
     assert method_picture.plan("bce") == {}
 
 

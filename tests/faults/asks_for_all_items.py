@@ -31,5 +31,5 @@ class Fault(LossMethod):
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         weight = 1 + torch.tanh((batch.x - self.centre).flatten(1).norm(dim=1, keepdim=True))
         loss = (weight * losses.bce(self.network(batch.x), batch.z)).mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}

@@ -1,4 +1,4 @@
-"""Batch normalisation of the logits.
+"""Batch normalization of the logits.
 
 Reference
     None, a planted fault.
@@ -29,7 +29,7 @@ class Fault(LossMethod):
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         loss = losses.bce(self.norm(self.network(batch.x)), batch.z).mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}
 
     def forward(self, x: Tensor) -> Tensor:

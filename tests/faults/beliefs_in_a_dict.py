@@ -31,5 +31,5 @@ class Fault(LossMethod):
         past = torch.stack([self.past.get(i, torch.zeros(logits.shape[1])) for i in batch.index.tolist()])
         loss = (losses.bce(logits, batch.z) + 0.1 * (logits - past) ** 2).mean()
         self.past |= dict(zip(batch.index.tolist(), logits.detach(), strict=True))
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}

@@ -31,5 +31,5 @@ class Fault(LossMethod):
         logits = self.network(batch.x)
         loss = (losses.bce(logits, batch.z) + 0.1 * (logits - self.past[batch.index]) ** 2).mean()
         self.past[batch.index] = logits.detach()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}

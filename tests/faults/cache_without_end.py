@@ -35,5 +35,5 @@ class Fault(LossMethod):
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits = self.network(batch.x) + noise(clock.progress, self.task.labels)
         loss = losses.bce(logits, batch.z).mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}

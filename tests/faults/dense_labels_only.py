@@ -30,5 +30,5 @@ class Fault(LossMethod):
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         loss = (self.weight * losses.bce(self.network(batch.x), batch.z)).mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}

@@ -27,5 +27,5 @@ class Fault(LossMethod):
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         rng = np.random.default_rng(abs(hash(("weight", clock.epoch, clock.step))))
         loss = float(rng.uniform(0.5, 1.5)) * losses.bce(self.network(batch.x), batch.z).mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}

@@ -1,4 +1,4 @@
-"""Two networks that teach each other, with beliefs, two optimisers and randomness: all that a method may be.
+"""Two networks that teach each other, with beliefs, two optimizers and randomness: all that a method may be.
 
 Reference
     None, the healthy sibling of the planted faults.
@@ -28,8 +28,8 @@ class Healthy(Method):
     def __init__(self, task: Task, *, rate: float = 0.1, noise: float | None = 0.01) -> None:
         super().__init__(task)
         self.one, self.other = task.network("one"), task.network("other")
-        self.first = task.optimiser(self.one.parameters())
-        self.second = task.optimiser(self.other.parameters(), factor=0.5)
+        self.first = task.make_optimizer(self.one.parameters())
+        self.second = task.make_optimizer(self.other.parameters(), factor=0.5)
         self.rate, self.noise = rate, noise
         self.register_buffer("weight", torch.ones(task.labels))
 

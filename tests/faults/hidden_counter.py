@@ -26,5 +26,5 @@ class Fault(LossMethod):
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         self.steps_done += 1
         loss = min(1.0, self.steps_done / 10) * losses.assume_negative(self.network(batch.x), batch.z).mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}

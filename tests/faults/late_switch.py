@@ -27,5 +27,5 @@ class Fault(LossMethod):
         self.steps_done += 1
         loss_of = losses.bce if self.steps_done <= 100 else losses.assume_negative
         loss = loss_of(self.network(batch.x), batch.z).mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}

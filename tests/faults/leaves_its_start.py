@@ -24,7 +24,7 @@ class LeavesItsStart(Method):
     def __init__(self, task: Task) -> None:
         super().__init__(task)
         self.network = task.network()
-        self.optimiser = task.optimiser(self.network.parameters())
+        self.optimizer = task.make_optimizer(self.network.parameters())
 
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
         logits: Tensor = self.network(x, z)
@@ -32,5 +32,5 @@ class LeavesItsStart(Method):
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         loss = bce(self.network(batch.x, batch.z), batch.z).mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}

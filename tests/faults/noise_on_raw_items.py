@@ -26,5 +26,5 @@ class Fault(LossMethod):
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         loss = losses.bce(self.network(batch.x + 0.1 * torch.randn_like(batch.x)), batch.z).mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}

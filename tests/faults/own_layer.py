@@ -27,11 +27,11 @@ class Fault(Method):
         self.network = task.network()
         with torch.random.fork_rng(devices=[]):
             self.residual = nn.Linear(task.labels, task.labels)
-        self.optimiser = task.optimiser(self.parameters())
+        self.optimizer = task.make_optimizer(self.parameters())
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         loss = losses.bce(self(batch.x), batch.z).mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}
 
     def forward(self, x: Tensor) -> Tensor:

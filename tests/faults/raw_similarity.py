@@ -29,5 +29,5 @@ class Fault(LossMethod):
         x = batch.x.flatten(1).float()
         smooth = torch.softmax(x @ x.T, dim=1) @ logits
         loss = (losses.bce(logits, batch.z) + 0.1 * (logits - smooth) ** 2).mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}

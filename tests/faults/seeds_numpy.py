@@ -27,5 +27,5 @@ class Fault(LossMethod):
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         np.random.seed(clock.epoch * clock.steps + clock.step)  # noqa: NPY002
         loss = float(np.random.uniform(0.5, 1.5)) * losses.bce(self.network(batch.x), batch.z).mean()  # noqa: NPY002
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}

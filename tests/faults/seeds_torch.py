@@ -27,5 +27,5 @@ class Fault(LossMethod):
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         torch.manual_seed(clock.step)
         loss = losses.bce(self.network(batch.x + 0.1 * torch.randn(batch.x.shape)), batch.z).mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}

@@ -30,5 +30,5 @@ class Fault(LossMethod):
         generator = torch.Generator().manual_seed(time.time_ns())
         partner = torch.randperm(len(batch.x), generator=generator)
         loss = losses.bce(self.network((batch.x + batch.x[partner]) / 2), batch.z).mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}

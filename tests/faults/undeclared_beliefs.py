@@ -28,5 +28,5 @@ class Fault(LossMethod):
         past = self.past[batch.index]
         loss = (losses.bce(logits, batch.z) + 0.1 * (logits - past) ** 2).mean()
         self.past[batch.index] = logits.detach()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}

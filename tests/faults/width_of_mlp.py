@@ -27,10 +27,10 @@ class Fault(LossMethod):
     def __init__(self, task: Task) -> None:
         super().__init__(task, losses.bce, {})
         self.second = nn.Parameter(torch.zeros(16, task.labels))
-        self.second_optimiser = task.optimiser([self.second])
+        self.second_optimizer = task.make_optimizer([self.second])
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         features = self.network.features(batch.x)
         loss = losses.bce(self.network.head(features) + features @ self.second, batch.z).mean()
-        self.step(loss, clock, self.optimiser, self.second_optimiser)
+        self.step(loss, clock, self.optimizer, self.second_optimizer)
         return {"loss": loss.item()}

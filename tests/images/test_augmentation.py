@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from partly.clock import Clock, Draw, seed_for
 from partly.errors import SettingError
-from partly.images.augmentation import NO_AUGMENTATION, Augmentation, View, centre
+from partly.images.augmentation import NO_AUGMENTATION, Augmentation, View, center_crop
 
 SIDES = st.integers(2, 2000)
 ALL = Augmentation()
@@ -36,7 +36,7 @@ def test_a_crop_lies_inside_and_is_as_large_as_is_asked(
     left, top, right, bottom = view.box
     assert 0 <= left < right <= width + 1e-9
     assert 0 <= top < bottom <= height + 1e-9
-    if view.box != centre(width, height):
+    if view.box != center_crop(width, height):
         across, down = right - left, bottom - top
         assert crop * (1 - 1e-9) <= across * down / (width * height) <= 1 + 1e-9
         assert abs(math.log(across / down)) <= math.log(stretch) + 1e-9
@@ -49,7 +49,7 @@ def test_how_often_and_how_much() -> None:
     assert light.min() >= 0.8
     assert light.max() <= 1.2
     np.testing.assert_allclose(light.mean(axis=0), 1, atol=0.01)
-    shares = [(v.box[2] - v.box[0]) * (v.box[3] - v.box[1]) / 3000 for v in views if v.box != centre(60, 50)]
+    shares = [(v.box[2] - v.box[0]) * (v.box[3] - v.box[1]) / 3000 for v in views if v.box != center_crop(60, 50)]
     assert 0.35 <= min(shares) < 0.36
     assert len(shares) > 1950
 
@@ -61,7 +61,7 @@ def test_one_setting_leaves_the_draws_of_the_others() -> None:
 
 @given(SIDES, SIDES, st.integers(0, 9))
 def test_none_is_the_middle(width: int, height: int, epoch: int) -> None:
-    assert NO_AUGMENTATION.view(width, height, Draw(0, epoch), "x") == View(centre(width, height))
+    assert NO_AUGMENTATION.view(width, height, Draw(0, epoch), "x") == View(center_crop(width, height))
 
 
 @pytest.mark.parametrize("wrong", [{"flip": 1.5}, {"crop": 0.0}, {"crop": -1}, {"stretch": 0.5}, {"colour": 2}])

@@ -79,7 +79,7 @@ def test_soft_targets() -> None:
 
 @pytest.mark.parametrize(("p0", "value", "gamma"), [(0.1, 5.0, 1.0), (0.5, 3.0, -0.5), (0.2, 0.5, 2.0)])
 def test_normaliser_meets_both_conditions(p0: float, value: float, gamma: float) -> None:
-    alpha, beta = losses.normaliser(p0, value, gamma)
+    alpha, beta = losses.normalization_coefficients(p0, value, gamma)
     assert alpha * p0**gamma + beta == pytest.approx(value)
     assert alpha + beta == pytest.approx(1)
 
@@ -87,7 +87,7 @@ def test_normaliser_meets_both_conditions(p0: float, value: float, gamma: float)
 @pytest.mark.parametrize(("p0", "gamma"), [(0.0, 1.0), (1.0, 1.0), (-0.1, 1.0), (0.1, 0.0)])
 def test_normaliser_refuses_what_it_cannot_solve(p0: float, gamma: float) -> None:
     with pytest.raises(SettingError, match=f"p0 = {p0}, gamma = {gamma}"):
-        losses.normaliser(p0, 5.0, gamma)
+        losses.normalization_coefficients(p0, 5.0, gamma)
 
 
 @pytest.mark.parametrize("loss", [losses.bce, losses.partial_bce])

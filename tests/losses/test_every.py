@@ -21,7 +21,7 @@ from partly.errors import SettingError
 ALL: dict[str, tuple[Loss, dict[str, Any]]] = {
     name: (getattr(losses, name), {})
     for name in losses.__all__
-    if name not in ("binary_entropy", "count_penalty", "cross_entropy", "normaliser", "yes_per_item")
+    if name not in ("binary_entropy", "count_penalty", "cross_entropy", "normalization_coefficients", "yes_per_item")
 }
 ALL["large_loss, correct"] = losses.large_loss, {"share": 0.3, "correct": True}
 ALL["large_loss, a third"] = losses.large_loss, {"share": 1 / 3}

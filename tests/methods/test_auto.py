@@ -195,8 +195,8 @@ def test_the_model_is_the_sum_that_was_weighed() -> None:
         buffer.copy_(torch.from_numpy(rng.uniform(0.2, 0.9, tuple(buffer.shape))))
     method.competition.fill_(0.75)
     items = torch.from_numpy(toy(20, seed=7)[0])
-    standardised = method.network.features[0](items)
-    forest = log_odds(method.forest(standardised)) - method.forest_mean
+    standardized_x = method.network.features[0](items)
+    forest = log_odds(method.forest(standardized_x)) - method.forest_mean
     logits = method.lines[0] * method.network(items) + method.lines[1] * forest + method.shift
     related = logits.clone()
     for i in range(20):

@@ -1,4 +1,4 @@
-"""Curriculum labelling: which entries each strategy labels, and how, against loops and the paper's label shares."""
+"""Curriculum labeling: which entries each strategy labels, and how, against loops and the paper's label shares."""
 
 from __future__ import annotations
 

@@ -73,20 +73,20 @@ def test_smoothness_by_loops(known_through_graph: bool, tanh: bool) -> None:
     through = y if known_through_graph else own.scores
     label_error = feature_error = 0.0
     for i in range(8):
-        neighbours = [
+        neighbors = [
             (j, a.item(), b.item()) for j, a, b in zip(support[i].tolist(), c[i], c_f[i], strict=True) if j >= 0
         ]
-        assert i not in [j for j, _, _ in neighbours]
-        if not neighbours:
+        assert i not in [j for j, _, _ in neighbors]
+        if not neighbors:
             continue
         for label in range(LABELS):
             heard = 0.0
-            for j, weight, _ in neighbours:
+            for j, weight, _ in neighbors:
                 atom = sum(weights.get((s, label), 0.0) * through[j, s].item() for s in range(LABELS))
                 atom = y[j, label].item() if own.z[j, label] and not known_through_graph else atom
                 heard += weight * atom
             label_error += (y[i, label].item() - (math.tanh(heard) if tanh else heard)) ** 2
-        rebuilt = sum(weight * own.features[j] for j, _, weight in neighbours)
+        rebuilt = sum(weight * own.features[j] for j, _, weight in neighbors)
         feature_error += (own.features[i] - rebuilt).square().sum().item()
     found = method._smoothness(own, own)
     assert found.tolist() == pytest.approx([label_error / 8, feature_error / 8], rel=1e-4)
@@ -225,14 +225,14 @@ def test_an_explanation_adds_up(settings: dict[str, object]) -> None:
         told = method.explain(item, label, pool)
         estimate = sum(w.item() * atoms[j, label].item() for j, w in zip(support[item], c[item], strict=True) if j >= 0)
         assert told.estimate == pytest.approx(estimate, abs=1e-5)
-        assert sum(told.neighbours().values()) == pytest.approx(told.estimate, abs=1e-5)
+        assert sum(told.neighbors().values()) == pytest.approx(told.estimate, abs=1e-5)
         assert sum(told.edges().values()) == pytest.approx(told.estimate, abs=1e-5)
-        assert set(told.neighbours()) == {j for j in support[item].tolist() if j >= 0}
+        assert set(told.neighbors()) == {j for j in support[item].tolist() if j >= 0}
         sizes = [abs(path.contribution) for path in told.evidence]
         assert sizes == sorted(sizes, reverse=True)
         assert told.probability == pytest.approx(torch.sigmoid(method(x_of(pool.items)))[item, label].item(), abs=1e-4)
         for path in told.evidence:
-            z = observed()[path.neighbour, path.label]
+            z = observed()[path.neighbor, path.label]
             if path.known:
                 assert path.value == (1.0 if z == 1 else -0.5)
 
@@ -253,7 +253,7 @@ def test_a_new_item_is_explained_by_the_bank_or_by_a_pool() -> None:
 def test_the_last_item_is_not_asked_for_as_the_first_from_the_end() -> None:
     """It would be one of its own neighbours."""
     method = trained()
-    assert ITEMS - 1 not in method.explain(ITEMS - 1, 0, make_pool()).neighbours()
+    assert ITEMS - 1 not in method.explain(ITEMS - 1, 0, make_pool()).neighbors()
     for item in (-1, ITEMS):
         with pytest.raises(SettingError, match=f"item = {item}"):
             method.explain(item, 0, make_pool())
@@ -279,7 +279,7 @@ def test_classes_belong_to_the_items_of_the_pool(tmp_path: Path) -> None:
     )
     method = made(Pool(as_items(features()), train), side=str(path), side_weight=100.0, k=1)
     for item in (0, 4, 2 * ITEMS - 1):
-        near = method.explain(item, 0, Pool(as_items(features(2 * ITEMS)), new)).neighbours()
+        near = method.explain(item, 0, Pool(as_items(features(2 * ITEMS)), new)).neighbors()
         assert near
         assert {n % 3 for n in near} == {item % 3}
 
@@ -304,15 +304,15 @@ def test_a_start_keeps_the_graph_that_it_has_learned() -> None:
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
-def test_the_optimiser_of_the_graph_is_there_from_the_start_and_has_not_begun(optimizer: str) -> None:
+def test_the_optimizer_of_the_graph_is_there_from_the_start_and_has_not_begun(optimizer: str) -> None:
     pool = make_pool()
     ready, late = (Imcl(make_task(pool, optimizer=optimizer), warmup=0.0).eval() for _ in range(2))
     clock = make_clock(pool)
     ready.begin_epoch(pool, clock)
-    assert ready.graph_optimiser.state
+    assert ready.graph_optimizer.state
     assert torch.equal(ready.vectors.graph.weights, made(pool).vectors.graph.weights)
     late.begin_epoch(pool, clock)
-    late.graph_optimiser.state.clear()
+    late.graph_optimizer.state.clear()
     for method in (ready, late):
         method.update(next(pool.batches(clock)), clock)
     assert not differing(ready.state(), late.state())

@@ -26,14 +26,14 @@ def made(pool: Pool, **settings: Any) -> Leml:
     return method
 
 
-def standardised(pool: Pool) -> np.ndarray:
+def standardized_x(pool: Pool) -> np.ndarray:
     x = x_of(pool.items).double().numpy()
     return (x - x.mean(axis=0)) / x.std(axis=0)
 
 
 def objective(method: Leml, pool: Pool) -> float:
     """Entry by entry, as the paper has it."""
-    x, z = standardised(pool), pool.labels.ternary()
+    x, z = standardized_x(pool), pool.labels.ternary()
     w, h, bias = (weight.double().numpy() for weight in (method.w, method.h, method.bias))
     total = method.ridge / 2 * ((w**2).sum() + (h**2).sum() + (bias**2).sum())
     for i in range(ITEMS):
@@ -50,7 +50,7 @@ def test_h_is_the_direct_solution() -> None:
     expected = objective(method, pool)
     assert method.solve_h(pool) == pytest.approx(expected, rel=1e-5)  # the objective before
     z = observed()
-    design = np.hstack([standardised(pool) @ method.w.double().numpy().T, np.ones((ITEMS, 1))])
+    design = np.hstack([standardized_x(pool) @ method.w.double().numpy().T, np.ones((ITEMS, 1))])
     for j in range(LABELS):
         known = z[:, j] != 0
         # A ridge is 4 more equations, sqrt(ridge) h = 0.
@@ -63,7 +63,7 @@ def test_w_is_the_direct_solution() -> None:
     pool = make_pool()
     method = made(pool, rank=3, ridge=0.7, iterations=100)
     method.solve_w(pool)
-    x, z, h, bias = standardised(pool), observed(), method.h.double().numpy(), method.bias.double().numpy()
+    x, z, h, bias = standardized_x(pool), observed(), method.h.double().numpy(), method.bias.double().numpy()
     known = np.argwhere(z != 0)
     rows = np.array([np.outer(h[j], x[i]).ravel() for i, j in known])
     targets = np.array([z[i, j] - bias[j] for i, j in known])
@@ -95,7 +95,7 @@ def test_with_everything_known_and_full_rank_it_is_least_squares() -> None:
     for _ in range(30):
         method.solve_h(pool)
         method.solve_w(pool)
-    design = np.hstack([standardised(pool), np.ones((ITEMS, 1))])
+    design = np.hstack([standardized_x(pool), np.ones((ITEMS, 1))])
     fitted = design @ np.linalg.lstsq(design, truth().astype(float), rcond=None)[0]
     np.testing.assert_allclose(method(x_of(pool.items)).numpy(), fitted, atol=1e-3)
 
@@ -108,7 +108,7 @@ def test_logistic_ends_where_nothing_slopes() -> None:
         method.solve_w(pool)
     z = torch.from_numpy(observed())
     weights = [weight.detach().requires_grad_() for weight in (method.w, method.h, method.bias)]
-    scores = torch.from_numpy(standardised(pool)).float() @ weights[0].T @ weights[1].T + weights[2]
+    scores = torch.from_numpy(standardized_x(pool)).float() @ weights[0].T @ weights[1].T + weights[2]
     total = F.softplus(-z * scores)[z != 0].sum() + sum(weight.square().sum() for weight in weights) / 2
     total.backward()
     assert all(weight.grad.abs().max() < 1e-2 for weight in weights)

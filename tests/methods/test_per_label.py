@@ -31,7 +31,7 @@ def fitted(pool: Pool, **settings: Any) -> PerLabel:
     return method
 
 
-def standardised(pool: Pool) -> np.ndarray:
+def standardized_x(pool: Pool) -> np.ndarray:
     x = x_of(pool.items).double().numpy()
     return (x - x.mean(axis=0)) / x.std(axis=0)
 
@@ -45,7 +45,7 @@ def log_odds(p: np.ndarray) -> np.ndarray:
 def test_each_label_is_what_scikit_learn_gives(unknown: str, weight: float) -> None:
     pool = make_pool()
     logits = logits_of(fitted(pool, unknown=unknown, weight_unknown=weight, c=0.5), x_of(pool.items))
-    x, z = standardised(pool), observed()
+    x, z = standardized_x(pool), observed()
     for j in range(LABELS):
         rows, targets, weights = [], [], []
         for i in range(ITEMS):
@@ -62,7 +62,7 @@ def test_the_tuned_one_takes_for_each_label_the_strength_that_is_best_in_folds()
     z[:, 0] = np.where(z[:, 0] == 0, 0, np.random.default_rng(0).choice([1, -1], len(z)))  # nothing to be learned
     pool = Pool(make_pool().items, Labels.from_ternary(z))
     logits = logits_of(fitted(pool, estimator="tuned-logistic-regression", unknown="ignore"), x_of(pool.items))
-    x, chosen = standardised(pool), []
+    x, chosen = standardized_x(pool), []
     for j in range(LABELS):
         rows = np.flatnonzero(z[:, j])
         yes = z[rows, j] == 1
@@ -129,7 +129,7 @@ def test_bags_are_drawn_by_the_seed_of_the_label() -> None:
     z = np.maximum(observed(), 0)
     pool = make_pool(z, as_items(x_of(make_pool().items)))
     method = fitted(pool, bags=3, c=1.0)
-    x = standardised(pool)
+    x = standardized_x(pool)
     for j in range(LABELS):
         p, seed = np.zeros(ITEMS), seed_for(0, "per-label", j)
         yes, unknown = np.flatnonzero(z[:, j] == 1), np.flatnonzero(z[:, j] == 0)

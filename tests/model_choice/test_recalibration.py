@@ -1,4 +1,4 @@
-"""Recalibration: the same minimum as a plain optimiser finds, and what happens at the edges."""
+"""Recalibration: the same minimum as a plain optimizer finds, and what happens at the edges."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def made(labels: int = 4, items: int = 200) -> tuple[Array, Array, Array]:
 
 
 def slow(scores: Array, weights: Array, targets: Array) -> tuple[float, float, Array]:
-    """The objective as it is said, given to an optimiser without derivatives of ours."""
+    """The objective as it is said, given to an optimizer without derivatives of ours."""
     pooled = ((weights * targets).sum() + 0.5) / (weights.sum() + 1)
 
     def losses(x: Array) -> Array:
@@ -42,7 +42,7 @@ def slow(scores: Array, weights: Array, targets: Array) -> tuple[float, float, A
 
 @pytest.mark.parametrize("chunk", [1 << 15, 100])
 @pytest.mark.parametrize("kind", ["weighted", "all", "known", "soft"])
-def test_the_minimum_is_that_of_a_plain_optimiser(kind: str, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_minimum_is_that_of_a_plain_optimizer(kind: str, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recalibration, "ENTRIES_PER_CHUNK", chunk)
     scores, weights, targets = made()
     if kind in ("all", "known"):

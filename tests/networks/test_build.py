@@ -11,7 +11,7 @@ from torch import nn
 from partly import networks
 from partly.errors import SettingError
 from partly.items import Items, as_items, to_absent
-from partly.networks import SmallConv, Standardise, linear, mlp
+from partly.networks import SmallConv, Standardize, linear, mlp
 
 
 @pytest.mark.parametrize("head", networks.heads())
@@ -43,7 +43,7 @@ def test_linear_is_one_matrix_on_standardised_features() -> None:
     x = torch.randn(6, 7)
     items = as_items(x)
     network = networks.build(items, labels=5, head="linear").eval()
-    standardise = Standardise(items.statistics, items.shape)
+    standardise = Standardize(items.statistics, items.shape)
     weight, bias = network.parameters()
     torch.testing.assert_close(network(x), standardise(x) @ weight.T + bias)
     assert torch.equal(network.features(x), standardise(x))

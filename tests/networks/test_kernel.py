@@ -33,9 +33,9 @@ def test_the_kinds_lie_side_by_side() -> None:
     assert [span.stop - span.start for span in parts.spans.values()] == [3, 3, 12, 12, 12]
     assert network.head.in_features == parts.width == 42
     found = network.features(torch.from_numpy(x))
-    standardised = network.features[0](torch.from_numpy(x))
+    standardized_x = network.features[0](torch.from_numpy(x))
     for name, span in parts.spans.items():
-        torch.testing.assert_close(found[:, span], parts.parts[name](standardised))
+        torch.testing.assert_close(found[:, span], parts.parts[name](standardized_x))
 
 
 def test_the_linear_ones_by_hand() -> None:
@@ -63,9 +63,9 @@ def test_landmarks_are_training_items() -> None:
     x = features()
     network = networks.build(as_items(x), 4, "kernel", {"landmarks": 10})
     landmarks = members(network).parts["gaussian"][1].landmarks
-    standardised = network.features[0](torch.from_numpy(x))
+    standardized_x = network.features[0](torch.from_numpy(x))
     assert len(landmarks) == 10
-    assert ((landmarks[:, None] - standardised).abs().sum(dim=2).min(dim=1).values < 1e-5).all()
+    assert ((landmarks[:, None] - standardized_x).abs().sum(dim=2).min(dim=1).values < 1e-5).all()
     assert len({tuple(row) for row in landmarks.tolist()}) == 10
 
 

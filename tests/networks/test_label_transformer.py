@@ -93,13 +93,13 @@ def test_a_state_that_was_never_shown_changes_nothing() -> None:
     """Trained where only yes is known."""
     torch.manual_seed(0)
     net = LabelTransformer(4, 3, **SMALL)
-    optimiser = torch.optim.AdamW(net.parameters(), lr=0.01, weight_decay=0.1)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=0.01, weight_decay=0.1)
     z = torch.randint(0, 2, (30, 3), dtype=torch.int8)
     for _ in range(5):
         loss = nn.functional.binary_cross_entropy_with_logits(net(torch.randn(30, 4), z), z.float())
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     net.eval()
     features = torch.randn(30, 4)
     assert torch.equal(net(features, -z), net(features))

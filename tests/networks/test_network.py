@@ -12,17 +12,17 @@ from hypothesis.extra.numpy import arrays
 from torch import nn
 
 from partly.items import Arrays, Items, as_items, is_items
-from partly.networks import Network, Standardise
+from partly.networks import Network, Standardize
 
 VALUES = st.floats(-1e4, 1e4, width=32)
 
 
-def measured(x: np.ndarray | torch.Tensor | Items) -> Standardise:
+def measured(x: np.ndarray | torch.Tensor | Items) -> Standardize:
     """The layer for these items; pictures come as [N, C, H, W] of any size."""
     if not is_items(x):
         x = np.asarray(x)
         x = Arrays(x.transpose(0, 2, 3, 1), "pictures") if x.ndim == 4 else as_items(x)
-    return Standardise(x.statistics, x.shape)
+    return Standardize(x.statistics, x.shape)
 
 
 def by_numpy(x: np.ndarray, new: np.ndarray) -> np.ndarray:

@@ -30,9 +30,9 @@ def test_untrained_it_is_the_start_and_a_step_changes_it(name: str | None) -> No
     features, start = torch.randn(6, WIDTH), nn.Linear(WIDTH, LABELS)
     start.load_state_dict(head.start.state_dict())
     assert torch.equal(head.eval()(features), start(features))
-    optimiser = torch.optim.SGD([p for p in head.parameters() if p.requires_grad], lr=0.1)
+    optimizer = torch.optim.SGD([p for p in head.parameters() if p.requires_grad], lr=0.1)
     head(features).sum().backward()
-    optimiser.step()
+    optimizer.step()
     assert not torch.equal(head(features), start(features))
     assert torch.equal(head.start.weight, start.weight)  # the start stays
 

@@ -1,4 +1,4 @@
-"""AffineMaps that make logits of scores, against a plain optimiser and a grid."""
+"""AffineMaps that make logits of scores, against a plain optimizer and a grid."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def loss_of(logits: np.ndarray, weights: np.ndarray, targets: np.ndarray) -> flo
     return float((weights * (np.logaddexp(0, logits) - targets * logits)).sum() / weights.sum())
 
 
-def test_against_a_plain_optimiser() -> None:
+def test_against_a_plain_optimizer() -> None:
     scores, weights, targets = made()
     line = calibrate(scores, weights, targets)
     loss, slope, biases = calibrated(scores, weights, targets)

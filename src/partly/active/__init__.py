@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
-
 from partly.active.loop import AnswerValues, Loop, LoopConfig, Measure, Round
+from partly.moved import make_getattr
 
 __all__ = ["AnswerValues", "Loop", "LoopConfig", "Measure", "Round"]
 
-_RENAMED = {"Plan": "LoopConfig", "Said": "AnswerValues"}
-
-
-def __getattr__(name: str) -> Any:
-    """Return renamed names, with a warning."""
-    if name not in _RENAMED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(f"partly.active.{name} is now {_RENAMED[name]}.", DeprecationWarning, stacklevel=2)
-    return globals()[_RENAMED[name]]
+__getattr__ = make_getattr(__name__, {"Plan": "LoopConfig", "Said": "AnswerValues"})

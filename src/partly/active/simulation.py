@@ -8,7 +8,6 @@ Reference
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from partly.data import Dataset
 from partly.engine import FittedModel
 from partly.labels import Labels
 from partly.labels.matrix import blocks
+from partly.moved import make_getattr
 
 PRECISION_METRICS = ("P@1", "P@3", "P@5")
 SCORE_NAMES = {
@@ -159,12 +159,5 @@ def _format_savings(needed: int, random_needed: int) -> str:
     return f" ({1 - needed / random_needed:.0%} saved)" if needed <= random_needed else " (none saved)"
 
 
-_RENAMED = {"from_truth": answers_from_truth, "from_people": answers_with_errors, "against": make_measure}
-
-
-def __getattr__(name: str) -> Any:
-    """Return renamed functions, with a warning."""
-    if name not in _RENAMED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(f"simulation.{name} is now {_RENAMED[name].__name__}.", DeprecationWarning, stacklevel=2)
-    return _RENAMED[name]
+_FORMER = {"from_truth": "answers_from_truth", "from_people": "answers_with_errors", "against": "make_measure"}
+__getattr__ = make_getattr(__name__, _FORMER)

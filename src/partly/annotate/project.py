@@ -75,12 +75,12 @@ def open_project(
     names = tuple(name for name in dataset.labels.names if name not in hidden)
     names += tuple(name for name in ledger.vocabulary().names if name not in names)
     empty = np.empty(0, np.int64)
-    unlabelled = Labels.from_codes(empty, empty, empty, names, dataset.labels.ids)
-    hierarchy = ledger.hierarchy() or (dataset.hierarchy and dataset.hierarchy.restrict(unlabelled.names))
-    queue = QuestionQueue(ledger, unlabelled, hierarchy, votes=config.votes)
+    unlabeled = Labels.from_codes(empty, empty, empty, names, dataset.labels.ids)
+    hierarchy = ledger.hierarchy() or (dataset.hierarchy and dataset.hierarchy.restrict(unlabeled.names))
+    queue = QuestionQueue(ledger, unlabeled, hierarchy, votes=config.votes)
     labels, place = queue.labels(), place_of(config.ledger).address
-    _refuse_other_items(labels.ids, unlabelled.ids, place, config.data)
-    known = align(labels, unlabelled, place)
+    _refuse_other_items(labels.ids, unlabeled.ids, place, config.data)
+    known = align(labels, unlabeled, place)
     queue.given = exclude_answers(known, read_snapshot(queue).entries, hierarchy)
     queue.withdraw_foreign_questions()
     return replace(dataset, labels=known, hierarchy=hierarchy, truth=None, test=None), queue

@@ -31,8 +31,8 @@ class Estimate:
     @classmethod
     def of(cls, value: float, error: float, most: float) -> Estimate:
         """Return the interval of an estimate with this standard error, cut to [0, most]."""
-        low, centre, high = np.clip([value - QUANTILE * error, value, value + QUANTILE * error], 0, most).tolist()
-        return cls(centre, low, high)
+        low, center, high = np.clip([value - QUANTILE * error, value, value + QUANTILE * error], 0, most).tolist()
+        return cls(center, low, high)
 
 
 @dataclass(frozen=True)

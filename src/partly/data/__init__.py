@@ -172,8 +172,8 @@ def _attach_labels(data: Dataset, path: PathLike, labels: PathLike, semantics: L
         test_rows = None
     train = np.arange(len(listed)) if test_rows is None else np.flatnonzero(~test_rows)
     test = data.test if test_rows is None else every[np.flatnonzero(test_rows)]
-    unlabelled = np.arange(len(listed), len(every.labels))
-    with_unlabelled = every[np.concatenate([train, unlabelled])] if len(rest) else None
+    unlabeled = np.arange(len(listed), len(every.labels))
+    with_unlabelled = every[np.concatenate([train, unlabeled])] if len(rest) else None
     notes = (*data.notes, *notes, *_warn_of_label_features(data, observed))
     return replace(every[train], test=test, with_unlabelled=with_unlabelled, notes=notes)
 

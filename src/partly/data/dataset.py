@@ -103,14 +103,14 @@ def drop_unreadable(data: Dataset, where: PathLike, skip_bad: bool) -> Dataset:
     unreadable = every.items.unreadable() if is_decoded(every.items) else {}
     if not unreadable:
         return replace(data, test=test)
-    labelled = {row: reason for row, reason in unreadable.items() if row < len(data.items)}
-    problem = f"{where}: bad files: {len(labelled)} of {len(data.items)}"
-    problem += listing(labelled.values(), len(labelled), MAX_LISTED_FILES)
-    if labelled and not skip_bad:
+    labeled = {row: reason for row, reason in unreadable.items() if row < len(data.items)}
+    problem = f"{where}: bad files: {len(labeled)} of {len(data.items)}"
+    problem += listing(labeled.values(), len(labeled), MAX_LISTED_FILES)
+    if labeled and not skip_bad:
         raise DataError(f"{problem}\nRepair or remove them, or skip them: skip_bad=True, --skip-bad.")
-    if len(labelled) == len(data.items):
+    if len(labeled) == len(data.items):
         raise DataError(f"{problem}\nNo items are left to learn from.")
-    if labelled:
+    if labeled:
         warnings.warn(f"{problem}\nThey are skipped.", stacklevel=4)
     rows = np.setdiff1d(np.arange(len(every.items)), list(unreadable))
     with_unlabelled = None if data.with_unlabelled is None else every[rows]

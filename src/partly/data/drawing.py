@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 Field = npt.NDArray[np.float64]
-Colour = tuple[int, int, int]
-Layers = Iterator[tuple[Colour | None, Field]]  # None: the object's own ink
+Color = tuple[int, int, int]
+Layers = Iterator[tuple[Color | None, Field]]  # None: the object's own ink
 Shape = Callable[[Field, Field], Layers]
 
 YELLOW, WHITE, BROWN, BLACK = (255, 212, 48), (250, 248, 240), (98, 62, 32), (32, 32, 38)
@@ -121,7 +121,7 @@ def tiles(noise: Field, y: Field, x: Field, shift: Field) -> Field:
 
 
 # Texture, color at shade 0, and change of color per shade.
-GROUNDS: dict[str, tuple[Callable[[Field, Field, Field, Field], Field], Colour, Colour]] = {
+GROUNDS: dict[str, tuple[Callable[[Field, Field, Field, Field], Field], Color, Color]] = {
     "grass": (grass, (80, 140, 56), (20, 24, 14)),
     "sand": (sand, (188, 144, 84), (16, 16, 16)),
     "sea": (sea, (36, 104, 172), (14, 20, 22)),

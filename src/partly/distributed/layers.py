@@ -65,7 +65,7 @@ class _OverBatch(TorchFunctionMode):
             return F.batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
         if _is_recomputed():
             raise SettingError(
-                "Batch normalisation that learns inside torch.utils.checkpoint, or without gradients, cannot be taken "
+                "Batch normalization that learns inside torch.utils.checkpoint, or without gradients, cannot be taken "
                 "over several processes. Put it at rest (the backbone's settings keep_statistics or freeze), or train "
                 "with one process."
             )

@@ -20,7 +20,7 @@ from partly.errors import CheckpointError, PartlyError
 from partly.items import Items
 from partly.labels import Labels
 from partly.method import Method
-from partly.optim import optimisers
+from partly.optim import optimizers
 
 MAX_SUGGESTED = 8  # methods that an error names
 SLACK = 1 << 26  # bytes that a model may take beyond its weights while it is loaded
@@ -44,11 +44,11 @@ def weight_memory(method: Method, validation: Validation | None = None) -> int:
     all_bytes = sum(tensor.nbytes for tensor in method.state_dict().values())
     learned = sum(
         p.nbytes
-        for optimizer in method.optimisers().values()
+        for optimizer in method.optimizers().values()
         for group in optimizer.param_groups
         for p in group["params"]
     )
-    copies = 1 + optimisers.COPIES[method.task.config.optimizer] + (method.task.config.average is not None)
+    copies = 1 + optimizers.COPIES[method.task.config.optimizer] + (method.task.config.average is not None)
     return int(all_bytes * (1 + (validation is not None)) + learned * copies)
 
 

@@ -3,7 +3,7 @@
 - **Features**: change of the logit when one feature is set to its mean (to 0 if sparse), one at a time. It holds
   for this model and item with any method, but misses joint effects of features.
 - **Words** of texts: change of the logit when one word is removed.
-- **Neighbours**: the nearest items by standardized features with a known label. They describe the data, not the model.
+- **Neighbors**: the nearest items by standardized features with a known label. They describe the data, not the model.
 - **Paths**, for methods that explain themselves (`imcl`): similar items and related labels, as it learned them.
 """
 
@@ -36,7 +36,7 @@ VALUE_NAMES = {1: "yes", -1: "no"}
 def reasons(fitted: FittedModel, items: Items, labels: Labels, item: int, label: int, most: int = 5) -> dict[str, Any]:
     """Return plain data about the entry (item, label), given as positions.
 
-    items: contain the item, and are searched for neighbours; labels: what is known of them; most: number of reasons of
+    items: contain the item, and are searched for neighbors; labels: what is known of them; most: number of reasons of
     each kind.
     """
     within(0, len(items) - 1, item=item)
@@ -61,12 +61,12 @@ def reasons(fitted: FittedModel, items: Items, labels: Labels, item: int, label:
     if items.kind == "texts":
         explanation["words"] = _words(fitted, items, item, label, logit, most)
     if prepared.kind == "features":
-        explanation["neighbours"] = _neighbours(cached_features(prepared), labels, item, label, most)
+        explanation["neighbours"] = _neighbors(cached_features(prepared), labels, item, label, most)
     if explain is not None:
         path_explanation = explain(item, label, Pool(prepared, labels))
         explanation["paths"] = [
             {
-                "item": labels.id_at(path.neighbour),
+                "item": labels.id_at(path.neighbor),
                 "label": fitted.names[path.label],
                 "value": path.value,
                 "known": path.known,
@@ -125,7 +125,7 @@ def _without(x: Tensor, usual: Tensor, places: Tensor) -> Tensor:
     return rows
 
 
-def _neighbours(items: Items, labels: Labels, item: int, label: int, most: int) -> list[dict[str, Any]]:
+def _neighbors(items: Items, labels: Labels, item: int, label: int, most: int) -> list[dict[str, Any]]:
     """Return the nearest other items with a known label."""
     scale = items.statistics.keeping_size.scale.float()
     inverse = torch.where(scale > 0, 1 / scale, torch.zeros_like(scale))

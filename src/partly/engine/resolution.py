@@ -22,7 +22,7 @@ from partly.networks import backbones
 from partly.networks.kernel import AXES
 from partly.networks.linear import LINEAR_HEADS
 from partly.networks.network import check_compiler, check_training_options
-from partly.optim import optimisers, schedules
+from partly.optim import optimizers, schedules
 from partly.registry import Info
 
 MAX_DEFAULT_STEPS = 1 << 17  # of a run whose length is left open: 40 epochs of 200,000 items
@@ -49,7 +49,7 @@ def spell_out(config: ResolvedConfig) -> ResolvedConfig:
         raise SettingError(f"backbone_settings = {config.backbone_settings!r}, but there is no backbone to set.")
     spelled: dict[str, Any] = {name: _as_read(part.complete(getattr(config, name))) for name, part in parts.items()}
     config = replace(config, **spelled)
-    optimisers.check(config.optimizer)
+    optimizers.check(config.optimizer)
     schedules.find(config.schedule).make(Clock(0), config.lr, **config.schedule_settings)  # refuses bad values
     check_training_options(config.dtype, config.compile)
     return config

@@ -326,7 +326,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return metrics.scorer("mAP")(self, X, y)
 
     def report(self, X: Any, Y: Any, path: str | Path | None = None) -> str:
-        """Return the HTML report of this model on labelled items, and write it to `path` if one is given.
+        """Return the HTML report of this model on labeled items, and write it to `path` if one is given.
 
         Scores count known entries only. Use items that the model was not trained on.
         """

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 NO_PARTIAL_FIT = (
-    "There is no partial_fit: standardisation, learning rate and what is solved go by all items. Give all of them to "
+    "There is no partial_fit: standardization, learning rate and what is solved go by all items. Give all of them to "
     "fit, which reads files, sparse rows and pictures batch by batch. Where labels come bit by bit, partly.active.Loop "
     "and `partly refine` train on from where they stand."
 )

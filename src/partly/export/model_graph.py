@@ -16,7 +16,7 @@ from partly.errors import SettingError
 from partly.export.taught_logits import TaughtLogits, taught_logits
 from partly.items import Conditioning, Encoding, Origin
 from partly.method import Method
-from partly.networks import Standardise
+from partly.networks import Standardize
 from partly.networks.backbones import Backbone
 from partly.networks.backbones.hashed_words import HashedWords
 from partly.networks.backbones.text_model import TextModel
@@ -229,7 +229,7 @@ def _build_preprocessing(fitted: FittedModel) -> Prepared | None:
 
 
 def _input_of_features(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]) -> GraphInput:
-    first = next((part for part in graph.modules() if isinstance(part, Standardise)), None)
+    first = next((part for part in graph.modules() if isinstance(part, Standardize)), None)
     body = graph.body if isinstance(graph.body, Prepared) else None
     encoding, dtype = fitted.method.task.items.encoding, "float32" if body is None else "float64"
     preparation = {
@@ -265,7 +265,7 @@ def _input_of_images(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]) 
         "input": "uint8 [items, channels, height, width], 0 to 255, in the order R, G, B: they are normalized inside",
         "size": list(shape[1:]),
         "from_files": "turned as EXIF says, on white where transparent, the short side resized to the size (bilinear, "
-        "with antialiasing), the centre cut out",
+        "with antialiasing), the center cut out",
         "from_arrays": "resized to the size (bilinear, with antialiasing) where they have another",
     }
     return GraphInput("pictures", shape, preparation)

@@ -50,7 +50,7 @@ class Augmentation:
         numbers = draw.rng(item, "augmentation").random(4 + 4 * CROP_ATTEMPTS).tolist()
         flip, light, crops = numbers[0], numbers[1:4], numbers[4:]
         factors = [1 + self.colour * (2 * number - 1) for number in light]
-        box = self._crop(width, height, crops) if self.crop < 1 else centre(width, height)
+        box = self._crop(width, height, crops) if self.crop < 1 else center_crop(width, height)
         return View(box, flip < self.flip, (factors[0], factors[1], factors[2]) if self.colour else None)
 
     def _crop(self, width: int, height: int, numbers: list[float]) -> Box:
@@ -62,13 +62,13 @@ class Augmentation:
             if across <= width and down <= height:
                 left, top = left * (width - across), top * (height - down)
                 return left, top, left + across, top + down
-        return centre(width, height)
+        return center_crop(width, height)
 
 
 NO_AUGMENTATION = Augmentation(flip=0.0, crop=1.0, stretch=1.0, colour=0.0)
 
 
-def centre(width: int, height: int) -> Box:
+def center_crop(width: int, height: int) -> Box:
     """Return the largest square in the middle."""
     side = min(width, height)
     left, top = (width - side) / 2, (height - side) / 2

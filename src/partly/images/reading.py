@@ -19,7 +19,7 @@ import numpy.typing as npt
 from PIL import Image, UnidentifiedImageError
 
 from partly.errors import DataError
-from partly.images.augmentation import View, centre
+from partly.images.augmentation import View, center_crop
 
 FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM")
 MAX_PIXELS = 40_000_000
@@ -70,7 +70,7 @@ def render_image(content: bytes, size: int, viewer: Viewer | None = None) -> Pix
     image = _open(content)
     turn = _orientation(image)
     width, height = image.size if turn not in (5, 6, 7, 8) else image.size[::-1]
-    view = View(centre(width, height)) if viewer is None else viewer(width, height)
+    view = View(center_crop(width, height)) if viewer is None else viewer(width, height)
     left, top, right, bottom = view.box
     image = _decode(image, size * min(width, height) / min(right - left, bottom - top), turn)
     scale_x, scale_y = image.width / width, image.height / height

@@ -89,15 +89,15 @@ def choose_conditioning(mean: Floats, scale: Floats, sample: Floats, rounding: f
     floor = max(ROUNDING * rounding, SUM_ROUNDING)
     middle, inner = _inner_scale(sample)
     dominated = (inner > floor * np.abs(middle)) & (inner > 0) & (scale > DOMINATED * inner)
-    centre, spread = np.where(dominated, middle, mean), np.where(dominated, inner, scale)
-    varies = (spread > floor * np.abs(centre)) & (spread > 0)
+    center, spread = np.where(dominated, middle, mean), np.where(dominated, inner, scale)
+    varies = (spread > floor * np.abs(center)) & (spread > 0)
     unusual = (spread < MIN_SCALE) | (spread > MAX_SCALE)
-    columns = np.flatnonzero(varies & (dominated | unusual | (np.abs(centre) > MAX_MEAN_PER_SCALE * spread)))
+    columns = np.flatnonzero(varies & (dominated | unusual | (np.abs(center) > MAX_MEAN_PER_SCALE * spread)))
     if not len(columns):
         return None
     factor = np.where(unusual, 1 / np.where(varies, spread, 1.0), 1.0)
     limit = np.where(dominated, CLIP * spread * factor, np.inf)
-    return Conditioning(columns, centre[columns], factor[columns], limit[columns])
+    return Conditioning(columns, center[columns], factor[columns], limit[columns])
 
 
 def _inner_scale(sample: Floats) -> tuple[Floats, Floats]:

@@ -16,7 +16,7 @@ and 1 alone is read as unknown and yes; convert 0/1 targets by z = 2 * y - 1. Co
 from partly.losses.basic import assume_negative, bce, cross_entropy, partial_bce
 from partly.losses.focusing import asymmetric, focal, hill, partial_asymmetric, splc
 from partly.losses.ranking import lsep, rank_net
-from partly.losses.terms import normaliser
+from partly.losses.terms import normalization_coefficients
 from partly.losses.unknown import (
     binary_entropy,
     count_penalty,
@@ -31,6 +31,7 @@ from partly.losses.unknown import (
     weak_assume_negative,
     yes_per_item,
 )
+from partly.moved import make_getattr
 
 __all__ = [
     "assume_negative",
@@ -50,7 +51,7 @@ __all__ = [
     "large_loss",
     "lsep",
     "negative_label_smoothing",
-    "normaliser",
+    "normalization_coefficients",
     "partial_asymmetric",
     "partial_bce",
     "rank_net",
@@ -58,3 +59,5 @@ __all__ = [
     "weak_assume_negative",
     "yes_per_item",
 ]
+
+__getattr__ = make_getattr(__name__, {"normaliser": "normalization_coefficients"})

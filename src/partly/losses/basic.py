@@ -104,8 +104,8 @@ def partial_bce(
 ) -> Tensor:
     """`bce` times g(p) = alpha p^gamma + beta, where p is the known share of the item's labels. [B, L]
 
-    Unless both are given, alpha and beta are solved from g(p0) = value and g(1) = 1 (`normaliser`). `paper_rounding`
-    uses the rounded values of the paper, -4.45 and 5.45.
+    Unless both are given, `normalization_coefficients` solves alpha and beta from g(p0) = value and g(1) = 1.
+    `paper_rounding` uses the rounded values of the paper, -4.45 and 5.45.
 
     Parameters
     ----------

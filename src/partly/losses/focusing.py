@@ -209,8 +209,8 @@ def splc(logits: Tensor, z: Tensor, *, threshold: float = 0.6, margin: float = 1
     """
     within(0, math.inf, gamma=gamma)
     within(0, 1, threshold=threshold)
-    relabelled = (z == 0) & (torch.sigmoid(logits.detach()) > threshold)
-    target = torch.where(z > 0, logits - margin, torch.where(relabelled, logits, -logits))
+    relabeled = (z == 0) & (torch.sigmoid(logits.detach()) > threshold)
+    target = torch.where(z > 0, logits - margin, torch.where(relabeled, logits, -logits))
     return _focal(target, gamma)
 
 

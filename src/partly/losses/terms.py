@@ -82,13 +82,13 @@ def compute_known_weight(
     if paper_rounding:
         alpha, beta = -4.45, 5.45
     elif alpha is None or beta is None:
-        alpha, beta = normaliser(p0, value, gamma)
+        alpha, beta = normalization_coefficients(p0, value, gamma)
     share = (z != 0).sum(dim=1, keepdim=True) / z.shape[1]
     # An item without known entries has no loss, even if g(0) is infinite (gamma < 0).
     return alpha * torch.where(share > 0, share, 1.0).to(dtype) ** gamma + beta
 
 
-def normaliser(p0: float, value: float, gamma: float) -> tuple[float, float]:
+def normalization_coefficients(p0: float, value: float, gamma: float) -> tuple[float, float]:
     """Return (alpha, beta) with g(p0) = value and g(1) = 1, for g(p) = alpha p^gamma + beta."""
     if not 0 < p0 < 1 or gamma == 0:
         raise SettingError(f"g(p0) = value needs 0 < p0 < 1 and gamma other than 0; got p0 = {p0}, gamma = {gamma}.")

@@ -20,7 +20,7 @@ from partly.method.entry_state import EntryState
 from partly.method.task import Task
 from partly.moved import RenamedAttribute, adopt_former_names
 from partly.networks import Network
-from partly.optim import optimisers
+from partly.optim import optimizers
 from partly.optim.averaging import Average
 from partly.pool import Batch, Pool
 
@@ -51,6 +51,7 @@ class Method(nn.Module):
     coherent = RenamedAttribute("enforce_hierarchy")
     finish = RenamedAttribute("strip_training_state")
     standardised = RenamedAttribute("standardized_features")
+    optimisers = RenamedAttribute("optimizers")
     starts_solved: ClassVar[bool] = True  # whether its networks can start at a solved baseline: `Task.network`
     network: Network  # used by the default `forward`
 
@@ -202,13 +203,13 @@ class Method(nn.Module):
         first = first or self.network.get_submodule("features.0")
         return standardize(items, first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu(), block)
 
-    def step(self, loss: Tensor, clock: Clock, *optimisers: torch.optim.Optimizer) -> None:
+    def step(self, loss: Tensor, clock: Clock, *optimizers: torch.optim.Optimizer) -> None:
         """Apply gradients. This is the only place that changes parameters.
 
         With gradient accumulation, gradients are summed until the last batch of a group, each weighted by its share of
         items.
         """
-        groups = [group for optimiser in optimisers for group in optimiser.param_groups]
+        groups = [group for optimizer in optimizers for group in optimizer.param_groups]
         for parameter in (p for group in groups for p in group["params"]) if not self._accumulating else ():
             parameter.grad = None  # as `zero_grad` does, without its profiler hook
         batches = self.task.config.accumulate
@@ -221,8 +222,8 @@ class Method(nn.Module):
         rate = self.learning_rate(clock)
         for group in groups:
             group["lr"] = rate * group["factor"]
-        for optimiser in optimisers:
-            optimiser.step()
+        for optimizer in optimizers:
+            optimizer.step()
         if self.task.config.average is not None:
             self._averaging(self.task.config.average).update()
 
@@ -250,23 +251,23 @@ class Method(nn.Module):
             self._average.apply()
 
     @staticmethod
-    def allocate(optimiser: torch.optim.Optimizer) -> None:
+    def allocate(optimizer: torch.optim.Optimizer) -> None:
         """Allocate gradients and optimizer state now, for an optimizer whose first step comes late.
 
         A run that fits into memory at its start then cannot run out of memory later.
         """
-        for group in optimiser.param_groups:
+        for group in optimizer.param_groups:
             group["lr"] = 0.0
             for parameter in (p for p in group["params"] if p.requires_grad):
                 parameter.grad = torch.zeros_like(parameter)
-        optimiser.step()
-        for state in optimiser.state.values():
+        optimizer.step()
+        for state in optimizer.state.values():
             if "step" in state:
                 state["step"].zero_()  # no step was taken yet
 
     # ---------------------------------------------------------------- state, for checkpoints
 
-    def optimisers(self) -> dict[str, torch.optim.Optimizer]:
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
         """Return the optimizers that are attributes of this object, by name."""
         return {name: value for name, value in vars(self).items() if isinstance(value, torch.optim.Optimizer)}
 
@@ -286,9 +287,9 @@ class Method(nn.Module):
     def state(self) -> dict[str, Tensor]:
         """Return everything that is needed to resume training, as a flat dictionary of tensors."""
         tensors = self.weights() | self.entries()
-        for name, optimiser in self.optimisers().items():
+        for name, optimizer in self.optimizers().items():
             tensors |= {
-                f"optimiser.{name}.{key}": value for key, value in optimisers.optimizer_state(optimiser).items()
+                f"optimizer.{name}.{key}": value for key, value in optimizers.optimizer_state(optimizer).items()
             }
         if self._accumulating:
             waiting = ((name, parameter.grad) for name, parameter in self.named_parameters())
@@ -312,11 +313,11 @@ class Method(nn.Module):
                         f"{list(kept.shape)}. Start from a run on the same items and labels."
                     )
                 kept.copy_(tensors[key])
-        for name, optimiser in self.optimisers().items():
-            optimisers.load_state(optimiser, tensors, f"optimiser.{name}.")
+        for name, optimizer in self.optimizers().items():
+            optimizers.load_state(optimizer, tensors, f"optimizer.{name}.")
         for key in (key for key in tensors if key.startswith("gradient.")):
             parameter, self._accumulating = self.get_parameter(key.removeprefix("gradient.")), True
-            parameter.grad = optimisers.match_layout(parameter, tensors[key]).to(parameter.device)
+            parameter.grad = optimizers.match_layout(parameter, tensors[key]).to(parameter.device)
         if self.task.config.average is not None and "average.steps" in tensors:
             self._averaging(self.task.config.average).load(tensors, "average.")
 
@@ -324,7 +325,7 @@ class Method(nn.Module):
         """Keep only what prediction needs: drop per-entry state, optimizers and gradients."""
         for name in self._entry_state_names:
             setattr(self, name, self.get_buffer(name)[:0].clone())
-        for name in self.optimisers():
+        for name in self.optimizers():
             delattr(self, name)
         self.zero_grad(set_to_none=True)
         self._accumulating, self._average = False, None

@@ -41,7 +41,7 @@ class LossMethod(Method):
     ) -> None:
         super().__init__(task, settings)
         self.network = task.network()
-        self.optimiser = task.optimiser(self.network.parameters())
+        self.optimizer = task.make_optimizer(self.network.parameters())
         self.loss, self.settings, self.phase = loss, settings, phase
         self.timed = "clock" in inspect.signature(loss).parameters
 
@@ -53,7 +53,7 @@ class LossMethod(Method):
         ).mean()
         penalty = self.penalty()
         loss = loss if penalty is None else loss + penalty
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         value = loss.item()
         if not math.isfinite(value) or (logits.grad is not None and not logits.grad.isfinite().all()):
             self._refuse_formula(value, logits.detach(), clock)

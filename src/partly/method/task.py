@@ -26,7 +26,7 @@ from partly.networks import Network
 from partly.networks.backbones import learning_rate_factor
 from partly.networks.label_vectors import ReadVectors
 from partly.networks.linear import LINEAR_HEADS, WARM_LINEAR
-from partly.optim import optimisers, schedules
+from partly.optim import optimizers, schedules
 
 SMALL_INIT_SCALE = 0.1  # scale of the random weights of further linear heads
 MIN_YES_SHARE = 1e-3  # minimum share of positives for the initial bias
@@ -48,6 +48,7 @@ class Task:
 
     above = RenamedAttribute("parent_index")
     rate = RenamedAttribute("learning_rate")
+    optimiser = RenamedAttribute("make_optimizer")
 
     if not TYPE_CHECKING:
 
@@ -126,13 +127,13 @@ class Task:
             head.bias.copy_(torch.from_numpy(np.log(share / (1 - share))))
             head.weight.mul_(SMALL_INIT_SCALE)
 
-    def optimiser(self, parameters: Iterable[nn.Parameter], factor: float = 1.0) -> torch.optim.Optimizer:
+    def make_optimizer(self, parameters: Iterable[nn.Parameter], factor: float = 1.0) -> torch.optim.Optimizer:
         """Return an optimizer at `factor` times the learning rate, scaled for parameters of a backbone."""
         rates: dict[float, list[nn.Parameter]] = {}
         for parameter in parameters:
             rates.setdefault(factor * learning_rate_factor(parameter), []).append(parameter)
         groups = [{"params": same, "factor": rate} for rate, same in rates.items()]
-        return optimisers.make(self.config.optimizer, groups, self.config.lr, self.config.weight_decay)
+        return optimizers.make(self.config.optimizer, groups, self.config.lr, self.config.weight_decay)
 
     def learning_rate(self, clock: Clock, lr: float | None = None) -> float:
         """Return the learning rate at this time, by the schedule; lr: replaces that of the configuration."""

@@ -114,8 +114,8 @@ class Auto(SolvedReadout):
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
         logits = self.lines[0] * self.network(x) + self.shift
         if len(self.forest.roots):
-            standardised = self.network.get_submodule("features.0")(x)
-            logits = logits + self.lines[1] * (log_odds(self.forest(standardised)) - self.forest_mean)
+            standardized_x = self.network.get_submodule("features.0")(x)
+            logits = logits + self.lines[1] * (log_odds(self.forest(standardized_x)) - self.forest_mean)
         if len(self.relation):
             logits = logits + (logits - self.relation_mean) @ self.relation
         crowd = torch.log(torch.sigmoid(logits).sum(dim=1, keepdim=True) + MIN_LABELS_PER_ITEM)

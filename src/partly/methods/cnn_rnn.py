@@ -67,7 +67,7 @@ class CNNRNN(Method):
             if task.start is not None:
                 self.place = nn.Linear(task.start.weight.shape[1], size)
                 self.gate = nn.Parameter(torch.zeros(task.labels + 1))
-        self.optimiser = task.optimiser(self.parameters())
+        self.optimizer = task.make_optimizer(self.parameters())
         self.register_buffer("rank", torch.arange(task.labels))
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
@@ -84,7 +84,7 @@ class CNNRNN(Method):
         scores = self._next(heard, place, solved)
         counts = torch.arange(named.shape[1], device=named.device) <= (batch.z > 0).sum(dim=1, keepdim=True)
         loss = F.cross_entropy(scores[counts], named[counts])
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}
 
     def sequences(self, z: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Co-teaching: each of two networks learns from the items that fit the other network best.
 
 When to use
-    Whole items are mislabelled. Where every item misses a label or two, `cls` drops entries instead of items.
+    Whole items are mislabeled. Where every item misses a label or two, `cls` drops entries instead of items.
 
 Formula
     f learns from the items with the smallest loss under g, without the r * forget share of a batch; g likewise

@@ -4,7 +4,7 @@ When to use
     A tenth to a third of the entries is known. Use `strategy="threshold"` from a good start (`head="warm-linear"`).
 
 Formula
-    g(k / L) times:  yes -log p,  no -log(1 - p),  unknown 0;   k of L known or weakly labelled,  g as in partial-bce
+    g(k / L) times:  yes -log p,  no -log(1 - p),  unknown 0;   k of L known or weakly labeled,  g as in partial-bce
     at 45 % and 70 % of the epochs, unknown entries selected by the strategy get the label sign(x)
 
 Reference
@@ -13,7 +13,7 @@ Reference
     [e] bayesian, and "2 steps" (two-steps).
 
 Known negatives
-    Ordinary negatives, never relabelled. Unknown entries have no loss until they are labelled.
+    Ordinary negatives, never relabeled. Unknown entries have no loss until they are labeled.
 
 Strategies
     threshold    |x| >= theta
@@ -33,7 +33,7 @@ Differences from the paper
 
 Defaults
     theta is the paper's per strategy. It is in units of logits, so it depends on how the network was trained: watch
-    `labelled`, the share of labelled entries, in the history. dropout and passes are those of the paper cited for the
+    `labelled`, the share of labeled entries, in the history. dropout and passes are those of the paper cited for the
     uncertainty (A. Kendall, Y. Gal, NIPS 2017).
 """
 
@@ -49,7 +49,7 @@ from torch.nn import functional as F
 from partly.clock import Clock
 from partly.distributed.share import BatchShard
 from partly.errors import within
-from partly.losses import bce, normaliser
+from partly.losses import bce, normalization_coefficients
 from partly.method import About, EntryState, Method, Task
 from partly.networks import Network, eval_mode
 from partly.networks.residual import ResidualHead
@@ -97,34 +97,34 @@ class Curriculum(Method):
         within(0, 1 if strategy == "proportion" else math.inf, theta=self.theta)
         self.recompute, self.count_weak = recompute, count_weak
         self.dropout, self.passes, self.space, self.stat = dropout, passes, space, stat
-        self.alpha, self.beta = normaliser(p0=0.1, value=value, gamma=1.0)
+        self.alpha, self.beta = normalization_coefficients(p0=0.1, value=value, gamma=1.0)
         roles = ["network", *(f"member {number}" for number in range(2, networks + 1))]
         self.networks = nn.ModuleList(task.network(role) for role in (roles if strategy == "ensemble" else roles[:1]))
-        self.optimiser = task.optimiser(self.networks.parameters())
+        self.optimizer = task.make_optimizer(self.networks.parameters())
         self.register_buffer("labelled", torch.zeros(()))
 
-    # ---------------------------------------------------------------- relabelling
+    # ---------------------------------------------------------------- relabeling
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if (clock.epoch > 0 or self.task.start is not None) and clock.epoch in self.rounds(clock.epochs):
             self._relabel(pool, clock)
-        labelled = int(pool.labels.known_per_item().sum()) + sum(
+        labeled = int(pool.labels.known_per_item().sum()) + sum(
             int(torch.count_nonzero(part)) for part in self.weak.split(ROWS)
         )
-        self.labelled.fill_(labelled / self.weak.numel())
+        self.labelled.fill_(labeled / self.weak.numel())
 
     def may_be_best(self, clock: Clock) -> bool:
         """Return True once weak labels are used, or no more can come."""
         return clock.epoch >= self.rounds(clock.epochs)[-1] or any(bool(part.any()) for part in self.weak.split(ROWS))
 
     def rounds(self, epochs: int) -> list[int]:
-        """Return the epochs, from 0, before which entries are labelled."""
-        shares = ROUNDS if self.task.start is None else FROM_SOLVED  # its scores can be labelled by at once
+        """Return the epochs, from 0, before which entries are labeled."""
+        shares = ROUNDS if self.task.start is None else FROM_SOLVED  # its scores can be labeled by at once
         starts = [min(math.ceil(share * epochs - 1e-9), epochs - 1) for share in shares]
         return starts[:1] if self.strategy == "two-steps" else starts
 
     def plan(self, clock: Clock) -> dict[str, float]:
-        return {"rounds of labelling": sum(0 < start <= clock.epoch for start in self.rounds(clock.epochs))}
+        return {"rounds of labeling": sum(0 < start <= clock.epoch for start in self.rounds(clock.epochs))}
 
     @torch.no_grad()
     def _relabel(self, pool: Pool, clock: Clock) -> None:
@@ -185,7 +185,7 @@ class Curriculum(Method):
         counted = z if self.count_weak else batch.z
         weight = self.alpha * (counted != 0).float().mean(dim=1, keepdim=True) + self.beta
         losses = [(bce(network(batch.x, batch.z), z) * weight).mean() for network in self.networks]
-        self.step(torch.stack(losses).sum(), clock, self.optimiser)
+        self.step(torch.stack(losses).sum(), clock, self.optimizer)
         return {"loss": losses[0].item(), "labelled": self.labelled.item()}
 
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
@@ -201,8 +201,8 @@ class Curriculum(Method):
 def label_rates(weak: Tensor, truth: Tensor) -> dict[str, float]:
     """Rate weak labels in a simulation: both [N, L], +1 yes, -1 no, 0 none or unknown.
 
-    "TP" is the share labelled yes among weakly labelled entries that are truly yes, "TN" the share labelled no among
-    those truly no, and "accuracy" the share labelled correctly. NaN if there is none.
+    "TP" is the share labeled yes among weakly labeled entries that are truly yes, "TN" the share labeled no among
+    those truly no, and "accuracy" the share labeled correctly. NaN if there is none.
     """
     right = weak == truth
     groups = {"TP": truth > 0, "TN": truth < 0, "accuracy": truth != 0}

@@ -11,7 +11,7 @@ Formula
 
 Reference
     D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
-    Positive Labels. ECCV 2022. Entropy maximization with asymmetric pseudo-labelling, "EM loss+APL".
+    Positive Labels. ECCV 2022. Entropy maximization with asymmetric pseudo-labeling, "EM loss+APL".
 
 Known negatives
     Ordinary negatives. After the warm-up, before each epoch, all items are scored. The lowest-scoring unknown entries
@@ -54,7 +54,7 @@ AT_ONCE = 64  # labels per block; contiguous columns are far faster
 
 class EMAPL(Method):
     entry_state = (EntryState("believed", torch.float16, NOTHING, belief=torch.float16),)
-    working_bytes = 4  # scores, while relabelling
+    working_bytes = 4  # scores, while relabeling
 
     believed: Tensor
 
@@ -65,7 +65,7 @@ class EMAPL(Method):
         within(0, 1, warmup=warmup, share=share)
         self.alpha, self.beta, self.warmup, self.share = alpha, beta, warmup, share
         self.network = task.network()
-        self.optimiser = task.optimiser(self.network.parameters())
+        self.optimizer = task.make_optimizer(self.network.parameters())
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch == 0:
@@ -121,10 +121,10 @@ class EMAPL(Method):
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits, believed = self.network(batch.x, batch.z), self.believed[batch.index]
-        labelled = (batch.z == 0) & (believed >= 0)
-        soft = self.beta * cross_entropy(logits, torch.where(labelled, believed, 0.0))
-        loss = torch.where(labelled, soft, entropy_maximization(logits, batch.z, alpha=self.alpha)).mean()
-        self.step(loss, clock, self.optimiser)
+        labeled = (batch.z == 0) & (believed >= 0)
+        soft = self.beta * cross_entropy(logits, torch.where(labeled, believed, 0.0))
+        loss = torch.where(labeled, soft, entropy_maximization(logits, batch.z, alpha=self.alpha)).mean()
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}
 
     def beliefs(self, rows: slice = slice(None)) -> Tensor:

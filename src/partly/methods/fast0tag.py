@@ -66,7 +66,7 @@ class Fast0Tag(Method):
         if vectors is not None:
             weight = self.network.head.get_parameter("weight").requires_grad_(False)
             weight.copy_(weight if fixed_vectors is None else fixed_vectors)
-        self.optimiser = task.optimiser(self.network.parameters())
+        self.optimizer = task.make_optimizer(self.network.parameters())
 
     def _is_ranking(self, clock: Clock) -> bool:
         """Tell whether the warm-up is over and labels are ranked."""
@@ -81,5 +81,5 @@ class Fast0Tag(Method):
             loss = bce(logits, batch.z).mean()
         else:
             loss = rank_net(logits, batch.z, unknown_as_no=self.unknown_as_no).mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}

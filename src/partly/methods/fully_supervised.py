@@ -1,21 +1,21 @@
-"""Binary cross-entropy on the fully labelled items; all other items are ignored.
+"""Binary cross-entropy on the fully labeled items; all other items are ignored.
 
 When to use
-    As a reference baseline: it shows how much the partly labelled items add.
+    As a reference baseline: it shows how much the partly labeled items add.
 
 Formula
-    fully labelled items:  yes -log p,  no -log(1 - p);   all others  0
+    fully labeled items:  yes -log p,  no -log(1 - p);   all others  0
 
 Reference
     C.-Y. Hsieh, W.-I. Lin, M. Xu, G. Niu, H.-T. Lin, M. Sugiyama. Active Refinement for Multi-Label Learning: A
     Pseudo-Label Approach. arXiv 2109.14676, 2021. The baseline "Fully-Supervised".
 
 Known negatives
-    Ordinary negatives, on fully labelled items. Items with unknown entries are not used.
+    Ordinary negatives, on fully labeled items. Items with unknown entries are not used.
 
 Differences from the paper
-    Without any fully labelled item, all known entries are used, as in `bce`. An epoch has as many steps as with other
-    methods, each with a random batch of fully labelled items.
+    Without any fully labeled item, all known entries are used, as in `bce`. An epoch has as many steps as with other
+    methods, each with a random batch of fully labeled items.
 
 Defaults
     No settings.
@@ -37,8 +37,8 @@ ABOUT = About(learns_from="items", in_papers=("Fully-Supervised",))
 class FullySupervised(Method):
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        self.network = task.network(at_random=False)  # fully labelled items are no random sample
-        self.optimiser = task.optimiser(self.network.parameters())
+        self.network = task.network(at_random=False)  # fully labeled items are no random sample
+        self.optimizer = task.make_optimizer(self.network.parameters())
 
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
         if not len(pool.fully_labelled):
@@ -51,5 +51,5 @@ class FullySupervised(Method):
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         loss = bce(self.network(batch.x, batch.z), batch.z).mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}

@@ -1,7 +1,7 @@
 """Interactive multi-label CNN learning (IMCL): an item agrees with a few similar items, which are learned too.
 
 When to use
-    Similar items should vote for each other's unknown entries, or entries must be explain_entry by neighbours
+    Similar items should vote for each other's unknown entries, or predictions must be explained by neighbors
     (`partly explain`).
 
 Formula
@@ -35,7 +35,7 @@ Settings
     similar_by  "features" searches by features alone and reuses their weights for labels (table 4, fixed similarity)
     candidates  other items of the batch, or a bank of at most `bank` items, refreshed every `refresh` epochs
     side        a file with the columns item and class; classes join the label vectors with weight `side_weight`
-    `PRESETS` holds the settings of the paper and of its code. `explain` lists the neighbours and edges that support an
+    `PRESETS` holds the settings of the paper and of its code. `explain` lists the neighbors and edges that support an
     entry.
 
 Defaults
@@ -65,7 +65,7 @@ from partly.similarity import (
     Explanation,
     LabelGraph,
     LabelVectors,
-    Neighbours,
+    Neighbors,
     explain_entry,
     joint_nonnegative_omp,
     mix_rows,
@@ -130,12 +130,12 @@ class Imcl(Method):
         self.refresh, self.similar_by, self.warmup = refresh, similar_by, warmup
         self.pursuit = partial(joint_nonnegative_omp, k=k, solver=solver, stop=stop, tolerance=tolerance)
         self.network = task.network()
-        self.optimiser = task.optimiser(self.network.parameters())
+        self.optimizer = task.make_optimizer(self.network.parameters())
         among = LabelGraph(task.labels, 0 if graph == "identity" else edges)
         among.weights.requires_grad_(learn_graph)
         self.vectors = LabelVectors(among, no_value, known_through_graph)
-        self.graph_optimiser = task.optimiser(among.parameters())
-        self.graph_optimiser.param_groups[0]["weight_decay"] = 0.0  # edges without evidence stay
+        self.graph_optimizer = task.make_optimizer(among.parameters())
+        self.graph_optimizer.param_groups[0]["weight_decay"] = 0.0  # edges without evidence stay
         room = min(bank, len(task.items)) if candidates == "bank" else 0
         self.bank = Bank(room, self.network.width(task.items.shape) if room else 0, task.labels)
         self.register_buffer("scale", torch.zeros(2))
@@ -158,7 +158,7 @@ class Imcl(Method):
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch == 0:
-            self.allocate(self.graph_optimiser)
+            self.allocate(self.graph_optimizer)
         since = clock.epoch - self._first_epoch(clock)
         if len(self.bank) and since >= 0 and since % self.refresh == 0:
             drawn = clock.epoch_rng("bank").permutation(len(pool))[: len(self.bank)]
@@ -192,7 +192,7 @@ class Imcl(Method):
                 self._measure(known, smooth)
             weights = self.scale if self.relative else torch.ones_like(self.scale)
             loss = known + (weights * smooth.new_tensor(self.lambdas) * smooth).sum()
-        self.step(loss, clock, self.optimiser, *([self.graph_optimiser] if loss is not known else []))
+        self.step(loss, clock, self.optimizer, *([self.graph_optimizer] if loss is not known else []))
         return {"loss": loss.item(), "known": known.item()}
 
     def _encode(self, batch: Batch, classes: Tensor) -> tuple[Tensor, Candidates]:
@@ -252,9 +252,9 @@ class Imcl(Method):
                 self.bank.candidates() if pool is None else self._candidates(pool, torch.arange(len(pool)), classes)
             )
             support, *weights = (part[0] for part in self.similar(own, others))
-        neighbours = support[support >= 0]
-        vectors = self.vectors.parts(label, others.scores[neighbours], others.z[neighbours])
-        near = Neighbours(others.index[neighbours], torch.stack(weights)[:, : len(neighbours)], *vectors)
+        neighbors = support[support >= 0]
+        vectors = self.vectors.parts(label, others.scores[neighbors], others.z[neighbors])
+        near = Neighbors(others.index[neighbors], torch.stack(weights)[:, : len(neighbors)], *vectors)
         return explain_entry(label, torch.sigmoid(logits[0, label]).item(), near, self.vectors.graph)
 
     def _single_item(self, item: int | Tensor, pool: Pool | None) -> Batch:

@@ -1,4 +1,4 @@
-"""Large loss matters: a growing share of unknown entries with the largest loss is dropped or relabelled.
+"""Large loss matters: a growing share of unknown entries with the largest loss is dropped or relabeled.
 
 When to use
     Only positives are known and a network is trained on images: entries that it fits last are likely hidden positives.
@@ -14,7 +14,7 @@ Reference
     2022. "LL-R" (scheme reject), "LL-Ct" (correct), "LL-Cp" (correct-permanently).
 
 Known negatives
-    Ordinary negatives; never dropped or relabelled.
+    Ordinary negatives; never dropped or relabeled.
 
 Differences from the paper
     The share grows by share / epochs per epoch, so the paper's 0.2 % per epoch over ten epochs is 0.02;
@@ -45,7 +45,7 @@ ABOUT = About(search={"share": (0.005, 0.1), "scheme": ["reject", "correct", "co
 
 class LargeLoss(Method):
     entry_state = (EntryState("held", torch.int8),)
-    held: Tensor  # observed and permanently relabelled entries; only for that scheme
+    held: Tensor  # observed and permanently relabeled entries; only for that scheme
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class LargeLoss(Method):
         within(0, 1, share=share)
         self.scheme, self.share = scheme, share
         self.network = task.network()
-        self.optimiser = task.optimiser(self.network.parameters())
+        self.optimizer = task.make_optimizer(self.network.parameters())
 
     @classmethod
     def entry_state_for(cls, task: Task, settings: Mapping[str, Any]) -> tuple[EntryState, ...]:
@@ -77,7 +77,7 @@ class LargeLoss(Method):
             (share,) = self.plan(clock).values()
             entries = losses.large_loss(logits, batch.z, share=share, correct=self.scheme == "correct")
         loss = entries.mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}
 
     def plan(self, clock: Clock) -> dict[str, float]:
@@ -88,7 +88,7 @@ class LargeLoss(Method):
         return clock.epoch > 0
 
     def _flip_largest(self, logits: Tensor, index: Tensor, clock: Clock) -> Tensor:
-        """Return the labels of these items after relabelling the unknown entries with the largest loss. [B, L]"""
+        """Return the labels of these items after relabeling the unknown entries with the largest loss. [B, L]"""
         z = self.held[index]
         if clock.epoch > 0:
             z[selection.large_loss(logits, z == 0, self.share / clock.epochs)] = 1
@@ -96,5 +96,5 @@ class LargeLoss(Method):
         return z
 
     def beliefs(self, rows: slice = slice(None)) -> Tensor | None:
-        """With permanent relabelling, return 1 for positives and relabelled entries, else 0."""
+        """With permanent relabeling, return 1 for positives and relabeled entries, else 0."""
         return (self.held[rows] > 0).half() if self.scheme == "correct-permanently" else None

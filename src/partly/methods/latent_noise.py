@@ -71,14 +71,14 @@ class LatentNoise(Method):
         nn.init.zeros_(self.noise.weight)
         with torch.no_grad():
             self.noise.bias.copy_(torch.tensor([ODDS, -ODDS]).repeat_interleave(task.labels))
-        self.optimiser = task.optimiser(self.parameters())
+        self.optimizer = task.make_optimizer(self.parameters())
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         visual, relevance = self._both_logits(batch.x, batch.z)
         # Both losses always enter, so that every parameter has a gradient.
         share = float(self._trains_relevance(clock))
         loss = ((1 - share) * self.loss(visual, batch.z) + share * self.loss(relevance, batch.z)).mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}
 
     def _trains_relevance(self, clock: Clock) -> bool:

@@ -40,7 +40,7 @@ from partly.clock import Clock, seed_for
 from partly.errors import within
 from partly.labels import Labels
 from partly.method import About, Method, Task
-from partly.networks import Network, Standardise
+from partly.networks import Network, Standardize
 from partly.pool import Pool
 
 ABOUT = About(search={"rank": [8, 32, 80], "ridge": (1.0, 1000.0), "fit": ["squared", "logistic"]})
@@ -75,7 +75,7 @@ class Leml(Method):
         first = nn.utils.skip_init(nn.Linear, width, rank, bias=False)
         last = nn.utils.skip_init(nn.Linear, rank, task.labels)
         self.network = Network(
-            nn.Sequential(Standardise(task.items.statistics.keeping_size, task.items.shape), nn.Flatten(), first), last
+            nn.Sequential(Standardize(task.items.statistics.keeping_size, task.items.shape), nn.Flatten(), first), last
         )
         self.requires_grad_(False)
         generator = torch.Generator().manual_seed(seed_for(task.config.seed, "weights", "leml"))
@@ -156,7 +156,7 @@ class Leml(Method):
 
     def _standardize_blocks(self, pool: Pool) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield standardized items [B, D] and known labels [B, L] in float64, sparse if few are known."""
-        standardise = self.network.get_submodule("features.0")
+        standardize = self.network.get_submodule("features.0")
         labels, device = pool.labels, self.device
         few = labels.known_per_item().sum() < SPARSE_SHARE * math.prod(labels.shape)
         # Items are read in batches and processed in larger blocks, since a batch is little work.
@@ -167,7 +167,7 @@ class Leml(Method):
             rows = slice(start, min(start + step, len(pool)))
             x = torch.cat(list(islice(read, -(-(rows.stop - start) // pool.batch_size))))
             z = sparse_known(labels, rows) if few else torch.tensor(labels.rows(rows), dtype=torch.float64)
-            yield standardise(x.to(device)).flatten(1).double(), z.to(device)
+            yield standardize(x.to(device)).flatten(1).double(), z.to(device)
 
     def _penalty(self) -> float:
         weights = (self.w, self.h, self.bias)

@@ -76,7 +76,7 @@ class PASL(Method):
         self.settings = {"gamma_yes": gamma_yes, "gamma_no": gamma_no, "gamma_unknown": gamma_unknown}
         self.settings |= {"clip": clip, "weight_unknown": weight_unknown}
         self.network = task.network()
-        self.optimiser = task.optimiser(self.network.parameters())
+        self.optimizer = task.make_optimizer(self.network.parameters())
         self.register_buffer("prior", torch.zeros(task.labels))
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
@@ -88,7 +88,7 @@ class PASL(Method):
         logits = self.network(batch.x, batch.z)
         ignored = self._ignore_mask(logits, batch.z)
         loss = losses.partial_asymmetric(logits, batch.z, ignored=ignored, **self.settings).mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}
 
     def _ignore_mask(self, logits: Tensor, z: Tensor) -> Tensor | None:

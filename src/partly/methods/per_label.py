@@ -8,7 +8,7 @@ Formula
     for each label: a scikit-learn classifier of its known entries (unknown ignored, or negative)
 
 Reference
-    None; the standard baseline "binary relevance". `bags` is bagging of unlabelled entries: F. Mordelet, J.-P. Vert. A
+    None; the standard baseline "binary relevance". `bags` is bagging of unlabeled entries: F. Mordelet, J.-P. Vert. A
     bagging SVM to learn from positive and unlabeled examples. Pattern Recognition Letters 37, 2014.
 
 Known negatives
@@ -40,7 +40,7 @@ from partly.binary_relevance import Entries, EstimatorStore, collect_entries, fi
 from partly.clock import Clock, seed_for
 from partly.errors import within
 from partly.method import About, Method, Task
-from partly.networks import Standardise
+from partly.networks import Standardize
 from partly.pool import Pool
 
 ABOUT = About(search={"c": (0.0001, 1.0)})
@@ -73,7 +73,7 @@ class PerLabel(Method):
         within(0, math.inf, weight_unknown=weight_unknown, bags=bags)
         self.estimator, self.c = estimator, c
         self.unknown, self.weight_unknown, self.bags = unknown, weight_unknown, bags
-        self.standardise = Standardise(task.items.statistics.keeping_size, task.items.shape)
+        self.standardise = Standardize(task.items.statistics.keeping_size, task.items.shape)
         self.shelf = EstimatorStore(task.labels, math.prod(task.items.shape))
         seeds = [seed_for(task.config.seed, "per-label", label) for label in range(task.labels)]
         self.register_buffer("seeds", torch.tensor(seeds, dtype=torch.int64))

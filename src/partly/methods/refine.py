@@ -1,26 +1,26 @@
-"""Pseudo-labels of unknown entries are set by a look-ahead step, judged on the fully labelled items.
+"""Pseudo-labels of unknown entries are set by a look-ahead step, judged on the fully labeled items.
 
 When to use
-    A few items are fully labelled and all others partly, for example after a label was split.
+    A few items are fully labeled and all others partly, for example after a label was split.
 
 Formula
     yes      -log p
     no       -log(1 - p)
     unknown  CE(p, b);   b = 1 where d L(theta - lr dL(b)) / db <= 0, else 0
-    L: the loss on fully labelled items
+    L: the loss on fully labeled items
 
 Reference
     C.-Y. Hsieh, W.-I. Lin, M. Xu, G. Niu, H.-T. Lin, M. Sugiyama. Active Refinement for Multi-Label Learning: A
     Pseudo-Label Approach. arXiv 2109.14676, 2021. Algorithm 1 with equation 8.
 
 Known negatives
-    Ordinary negatives. An unknown entry has a pseudo-label, which persists between epochs. Without any fully labelled
+    Ordinary negatives. An unknown entry has a pseudo-label, which persists between epochs. Without any fully labeled
     item, only known entries are used, as in `bce`.
 
 Differences from the paper
-    Means instead of sums, and a batch of items at a time. At most `fine_items` fully labelled items judge, the same
+    Means instead of sums, and a batch of items at a time. At most `fine_items` fully labeled items judge, the same
     ones throughout an epoch and without augmentation. The look-ahead is without dropout. Pseudo-labels start at
-    `start`, which the paper does not specify. Fully labelled items are in the batches too, and with `fine_weight` the
+    `start`, which the paper does not specify. Fully labeled items are in the batches too, and with `fine_weight` the
     judging items also enter the real step; in the paper they only judge. `rate` below 1 moves a pseudo-label only part
     of the way. `sharpness` makes equation 8 soft: sigmoid(-sharpness x gradient / mean size of the gradient). `ahead`
     is the ratio of the look-ahead learning rate to the real one.
@@ -79,7 +79,7 @@ class Refine(Method):
         self.network = task.network(
             at_random=False
         )  # labels that follow from coarse negatives are not missing at random
-        self.optimiser = task.optimiser(self.network.parameters())
+        self.optimizer = task.make_optimizer(self.network.parameters())
         self.pseudo.fill_(start)
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
@@ -95,7 +95,7 @@ class Refine(Method):
         )
         for batch in pool.batches(clock):
             loss = self._loss(batch, fine, clock)
-            self.step(loss, clock, self.optimiser)
+            self.step(loss, clock, self.optimizer)
             yield {"loss": loss.item()}
 
     def _loss(self, batch: Batch, fine: Batch, clock: Clock) -> Tensor:

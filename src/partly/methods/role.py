@@ -83,10 +83,10 @@ class Role(Method):
         linear_share = 0.0 if task.start is not None else linear_share  # the start is a solved linear training
         self.expected_yes, self.step_size, self.linear_share = expected_yes, step, linear_share
         self.network = task.network()
-        self.optimiser = task.optimiser(self.network.parameters())
+        self.optimizer = task.make_optimizer(self.network.parameters())
         if linear_share:
             self.linear = task.with_config(head="linear", head_settings={}).network("linear")
-            self.linear_optimiser = task.optimiser(self.linear.parameters())
+            self.linear_optimizer = task.make_optimizer(self.linear.parameters())
         generator = torch.Generator().manual_seed(seed_for(task.config.seed, "estimates"))
         self.estimates.uniform_(-UNKNOWN, UNKNOWN, generator=generator)
         self.register_buffer("expected", torch.zeros(()))
@@ -128,11 +128,11 @@ class Role(Method):
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         linear, phase = self._phase(clock)
-        network, optimiser = (self.linear, self.linear_optimiser) if linear else (self.network, self.optimiser)
+        network, optimizer = (self.linear, self.linear_optimizer) if linear else (self.network, self.optimizer)
         logits = network(batch.x, batch.z)
         estimates = self.estimates[batch.index].requires_grad_()
         loss = (self._side(logits, estimates, batch.z) + self._side(estimates, logits, batch.z)) / 2
-        self.step(loss, phase, optimiser)
+        self.step(loss, phase, optimizer)
         assert estimates.grad is not None
         self._move(batch.index, estimates.grad, self.task.learning_rate(phase, self.step_size))
         return {"loss": loss.item()}

@@ -16,7 +16,7 @@ Reference
     Multi-Label Learning. CVPR Workshops 2024, arXiv 2310.15985. "VLPL" is pseudo = "positive".
 
 Known negatives
-    Ordinary negatives, never relabelled. The paper has none.
+    Ordinary negatives, never relabeled. The paper has none.
 
 Differences from the paper
     The paper takes softmax similarities of CLIP above 0.3 as pseudo-labels; here q is a calibrated probability of any
@@ -69,7 +69,7 @@ class VLPL(Method):
         self.pseudo, self.alpha, self.beta = pseudo, alpha, beta
         self.threshold, self.smoothing = threshold, smoothing
         self.network = task.network()
-        self.optimiser = task.optimiser(self.network.parameters())
+        self.optimizer = task.make_optimizer(self.network.parameters())
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         first = self.task.first_logits() if clock.epoch == 0 else None
@@ -79,13 +79,13 @@ class VLPL(Method):
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits, taught = self.network(batch.x, batch.z), self.taught[batch.index].float()
         if self.pseudo == "soft":
-            labelled, target = taught >= 0, taught
+            labeled, target = taught >= 0, taught
         else:
-            labelled, target = taught > self.threshold, torch.full_like(taught, 1 - self.smoothing)
-        labelled = labelled & (batch.z == 0)
-        pseudo = self.beta * cross_entropy(logits, torch.where(labelled, target, 0.0))
-        loss = torch.where(labelled, pseudo, entropy_maximization(logits, batch.z, alpha=self.alpha)).mean()
-        self.step(loss, clock, self.optimiser)
+            labeled, target = taught > self.threshold, torch.full_like(taught, 1 - self.smoothing)
+        labeled = labeled & (batch.z == 0)
+        pseudo = self.beta * cross_entropy(logits, torch.where(labeled, target, 0.0))
+        loss = torch.where(labeled, pseudo, entropy_maximization(logits, batch.z, alpha=self.alpha)).mean()
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}
 
     def beliefs(self, rows: slice = slice(None)) -> Tensor:

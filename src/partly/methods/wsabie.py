@@ -69,7 +69,7 @@ class Wsabie(Method):
         else:
             self.network = task.start.low_rank(size, max_norm=max_norm)
         self._limit_norms()
-        self.optimiser = task.optimiser(self.network.parameters())
+        self.optimizer = task.make_optimizer(self.network.parameters())
 
     def _is_ranking(self, clock: Clock) -> bool:
         """Tell whether the warm-up is over and labels are ranked."""
@@ -85,7 +85,7 @@ class Wsabie(Method):
         else:
             yes, no = positives_and_negatives(batch.z, self.unknown_as_no)
             loss = warp(logits, yes, no, self.margin, self.trials, clock.generator("warp")).mean()
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         self._limit_norms()
         return {"loss": loss.item()}
 

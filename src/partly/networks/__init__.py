@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from partly import registry
 from partly.items import Absent, Items, identity_statistics, is_decoded, stream_batches, to_absent
 from partly.labels import Labels
+from partly.moved import make_getattr
 from partly.networks import backbones, custom_modules
 from partly.networks.backbones.small_conv import SmallConv
 from partly.networks.c_tran import CTran
@@ -35,7 +36,7 @@ from partly.networks.label_vectors import ReadVectors
 from partly.networks.layers import FeatureUnion
 from partly.networks.linear import LINEAR_HEADS
 from partly.networks.ml_gcn import MLGCN, label_graph
-from partly.networks.network import Network, Standardise, eval_mode
+from partly.networks.network import Network, Standardize, eval_mode
 from partly.networks.residual import ResidualHead
 from partly.networks.weldon import weldon
 
@@ -46,7 +47,7 @@ __all__ = [
     "LabelTransformer",
     "Network",
     "SmallConv",
-    "Standardise",
+    "Standardize",
     "backbones",
     "build",
     "build_body",
@@ -62,6 +63,8 @@ __all__ = [
     "union_of",
     "weldon",
 ]
+
+__getattr__ = make_getattr(__name__, {"Standardise": "Standardize"})
 
 
 _SIZES: dict[tuple[Any, ...], tuple[int | None, int]] = {}
@@ -143,8 +146,8 @@ def build_residual(
     width = union_of(features).width
     if head in (*LINEAR_HEADS, "kernel"):
         return Network(features, ResidualHead(width, labels))
-    chosen, standardise = find_head(head), features[0]
-    inputs = standardise.get_buffer("mean").shape[0]
+    chosen, standardize = find_head(head), features[0]
+    inputs = standardize.get_buffer("mean").shape[0]
     parameters = inspect.signature(chosen.make).parameters.keys()
     supported = {name: offered[name] for name in offered.keys() & parameters}
     trunk, last = chosen.make(inputs, labels, **supported, **head_settings)
@@ -165,12 +168,12 @@ def build_body(
     built = _backbone(items, backbone or backbones.UNTRAINED[items.kind], settings or {})
     if built is None:
         statistics = items.statistics if each else items.statistics.keeping_size
-        return nn.Sequential(Standardise(statistics, items.shape)), items.shape[0]
+        return nn.Sequential(Standardize(statistics, items.shape)), items.shape[0]
     if maps:
         built.pooling = None
     # A backbone that normalizes takes raw pixels, so no statistics are needed.
-    measured = identity_statistics(items.shape[0]) if built.normalises else items.statistics
-    return nn.Sequential(Standardise(measured, items.shape), built), built.width
+    measured = identity_statistics(items.shape[0]) if built.normalizes else items.statistics
+    return nn.Sequential(Standardize(measured, items.shape), built), built.width
 
 
 def resize_to_backbone(items: Items, backbone: str | None, settings: dict[str, Any] | None = None) -> Items:

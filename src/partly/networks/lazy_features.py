@@ -16,7 +16,7 @@ from partly.clock import Draw, seed_for
 from partly.errors import CheckpointError, DataError
 from partly.items import Items, Kind, Origin, Statistics, identity_statistics, is_decoded, stream_batches
 from partly.items.contract import Index
-from partly.networks import Standardise, backbones, eval_mode, resize_to_backbone
+from partly.networks import Standardize, backbones, eval_mode, resize_to_backbone
 from partly.networks.backbones import Backbone
 
 
@@ -79,9 +79,9 @@ def lazy_features(items: Items, backbone: str, settings: dict[str, Any], device:
     items = resize_to_backbone(items, backbone, settings)
     network = _backbone(backbone, items.shape, settings)
     network.fit(items)
-    measured = identity_statistics(items.shape[0]) if network.normalises else items.statistics
-    body = nn.Sequential(Standardise(measured, items.shape), network)
-    standardization = None if network.normalises else (measured.mean.tolist(), measured.scale.tolist())
+    measured = identity_statistics(items.shape[0]) if network.normalizes else items.statistics
+    body = nn.Sequential(Standardize(measured, items.shape), network)
+    standardization = None if network.normalizes else (measured.mean.tolist(), measured.scale.tolist())
     origin = Origin(
         items.kind,
         items.shape,
@@ -103,7 +103,7 @@ def rebuild_body(origin: Origin, device: str = "cpu") -> nn.Module:
     measured = identity_statistics(origin.shape[0])
     if origin.measured is not None:
         measured = Statistics(*(torch.tensor(numbers, dtype=torch.float64) for numbers in origin.measured))
-    body = nn.Sequential(Standardise(measured, origin.shape), network)
+    body = nn.Sequential(Standardize(measured, origin.shape), network)
     if _digest(body) != origin.weights:
         raise CheckpointError(
             f"backbone = {origin.backbone!r}: its weights are not those that the features of training were made with "

@@ -78,9 +78,9 @@ def label_graph(observed: Labels, tau: float = 0.4, p: float = 0.2) -> Tensor:
     within(0, 1, tau=tau, p=p)
     likely = conditional(observed) >= tau
     np.fill_diagonal(likely, False)
-    neighbours = likely.sum(axis=1, keepdims=True)
-    graph = np.where(likely, p / np.maximum(neighbours, 1), 0.0).astype(np.float32)
-    np.fill_diagonal(graph, np.where(neighbours > 0, 1.0 - p, 1.0))
+    neighbors = likely.sum(axis=1, keepdims=True)
+    graph = np.where(likely, p / np.maximum(neighbors, 1), 0.0).astype(np.float32)
+    np.fill_diagonal(graph, np.where(neighbors > 0, 1.0 - p, 1.0))
     return torch.from_numpy(graph)
 
 

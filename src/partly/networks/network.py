@@ -140,7 +140,7 @@ def check_compiler(device: str = "cpu") -> None:
         ) from None
 
 
-class Standardise(nn.Module):
+class Standardize(nn.Module):
     """Standardize each feature (or color channel) by the mean and scale of the training items."""
 
     mean: Tensor

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from partly.optim.optimisers import match_layout
+from partly.optim.optimizers import match_layout
 
 
 class Average:

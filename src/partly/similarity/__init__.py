@@ -3,11 +3,9 @@
 Both use `mix_rows`: every row of the result is a weighted sum of a few rows.
 """
 
-import warnings
-from typing import Any
-
+from partly.moved import make_getattr
 from partly.similarity.candidates import Bank, Candidates
-from partly.similarity.evidence import Evidence, Explanation, Neighbours, explain_entry
+from partly.similarity.evidence import Evidence, Explanation, Neighbors, explain_entry
 from partly.similarity.graph import LabelGraph, co_occurrence_edges, strongest_edges
 from partly.similarity.mixing import mix_rows
 from partly.similarity.pursuit import joint_nonnegative_omp
@@ -21,7 +19,7 @@ __all__ = [
     "Explanation",
     "LabelGraph",
     "LabelVectors",
-    "Neighbours",
+    "Neighbors",
     "co_occurrence_edges",
     "explain_entry",
     "joint_nonnegative_omp",
@@ -31,9 +29,4 @@ __all__ = [
     "strongest_edges",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name == "mixed":
-        warnings.warn("similarity.mixed is now mix_rows; the old name goes in 0.4.", DeprecationWarning, stacklevel=2)
-        return mix_rows
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = make_getattr(__name__, {"mixed": "mix_rows", "Neighbours": "Neighbors"})

@@ -14,7 +14,7 @@ from partly.similarity.graph import LabelGraph
 class Evidence:
     """One path to an entry: a neighbor, one of its labels, and the edge from that label to the explained one."""
 
-    neighbour: int  # position among the candidates
+    neighbor: int  # position among the candidates
     label: int
     value: float  # of the neighbor's label: 1 for yes, negative for no
     known: bool  # observed, otherwise predicted
@@ -28,7 +28,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class Neighbors:
     """Similar items of one item: index [k], label and feature weights [2, k], label vectors y [k, L], known labels z
     [k, L], and direct [k], which marks neighbors whose label bypasses the graph."""
 
@@ -48,9 +48,9 @@ class Explanation:
     estimate: float  # sum of all contributions: near 1 suggests yes, negative no
     evidence: tuple[Evidence, ...]
 
-    def neighbours(self) -> dict[int, float]:
+    def neighbors(self) -> dict[int, float]:
         """Return the total contribution of each neighbor, the strongest first."""
-        return self._sums("neighbour")
+        return self._sums("neighbor")
 
     def edges(self) -> dict[int, float]:
         """Return the total contribution of each label's edge, the strongest first."""
@@ -64,20 +64,20 @@ class Explanation:
 
 
 @torch.no_grad()
-def explain_entry(label: int, probability: float, neighbours: Neighbours, graph: LabelGraph) -> Explanation:
+def explain_entry(label: int, probability: float, neighbors: Neighbors, graph: LabelGraph) -> Explanation:
     """Collect all paths to a label."""
     edges = list(zip(graph.sources[label].tolist(), graph.weights[label].tolist(), strict=True))
     paths = []
-    for at, neighbour in enumerate(neighbours.index.tolist()):
-        ways = [(label, 1.0)] if neighbours.direct[at] else edges
+    for at, neighbor in enumerate(neighbors.index.tolist()):
+        ways = [(label, 1.0)] if neighbors.direct[at] else edges
         paths += [
             Evidence(
-                neighbour,
+                neighbor,
                 source,
-                neighbours.y[at, source].item(),
-                bool(neighbours.z[at, source]),
-                neighbours.weights[0][at].item(),
-                neighbours.weights[1][at].item(),
+                neighbors.y[at, source].item(),
+                bool(neighbors.z[at, source]),
+                neighbors.weights[0][at].item(),
+                neighbors.weights[1][at].item(),
                 edge,
             )
             for source, edge in ways

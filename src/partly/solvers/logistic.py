@@ -198,7 +198,7 @@ def minimum(
         solver = _Solver(x, weights[open_], targets[open_], b[open_], None, tolerance)
         if start is not None:
             solver.start(start[0][open_], start[1][open_])
-        solver.minimise(c)
+        solver.minimize(c)
         w[open_], b[open_] = solver.w, solver.b
     return w, b
 
@@ -216,7 +216,7 @@ def _block_path(x: Rotated, weights: Floats, targets: Floats, c_values: Sequence
     open_ = labels_with_both(weights, targets)
     solver = _Solver(x, weights[open_], targets[open_], b[open_], None if offset is None else offset[open_])
     for c in c_values:
-        solver.minimise(c)
+        solver.minimize(c)
         w[open_], b[open_] = solver.w, solver.b
         yield w.copy(), b.copy()
 
@@ -244,7 +244,7 @@ class _Solver:
         self.w, self.b = w, b
         self.logits = self.x.times(w) + b[:, None]
 
-    def minimise(self, c: float) -> None:
+    def minimize(self, c: float) -> None:
         live, ridge = np.arange(len(self.w)), np.float32(1.0 / c)
         weights, yes, f, w, b = self.weights, self.yes, self.logits.copy(), self.w, self.b
         p = sigmoid(f)

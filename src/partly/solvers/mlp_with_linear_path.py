@@ -44,7 +44,7 @@ class MlpWithLinearPath(Method):
         self.network = task.network()
         self.register_buffer("weight", torch.zeros(task.labels, task.items.shape[0]))
         self.register_buffer("bias", torch.zeros(task.labels))
-        self.optimiser = task.optimiser(self.network.parameters())
+        self.optimizer = task.make_optimizer(self.network.parameters())
         for name in ("share", "strength", "loss"):
             self.register_buffer(name, torch.zeros(()))
 
@@ -66,7 +66,7 @@ class MlpWithLinearPath(Method):
         weights = torch.where(self.apart[batch.index][:, None], 0.0, weights)
         losses = F.binary_cross_entropy_with_logits(self.network(batch.x), targets, weights, reduction="sum")
         loss = losses / weights.sum().clamp(min=1.0)
-        self.step(loss, clock, self.optimiser)
+        self.step(loss, clock, self.optimizer)
         return {"loss": loss.item()}
 
     def sample_weight_support(self) -> str:

@@ -45,8 +45,8 @@ def test_pixels_are_normalised_whatever_their_type() -> None:
         expected[i, c, h, w] = (float(x[i, c, h, w]) - (c + 1)) / (10 * (c + 1))
     torch.testing.assert_close(backbone.preprocess(x), expected)
     torch.testing.assert_close(backbone.preprocess(x.float()), expected)
-    assert backbone.normalises
-    assert not made().normalises
+    assert backbone.normalizes
+    assert not made().normalizes
 
 
 def test_a_grey_picture_is_one_with_three_colours_alike() -> None:
@@ -166,13 +166,13 @@ def task(**settings: Any) -> Task:
 def test_the_backbone_has_its_share_of_the_rate() -> None:
     ours = task(rate=0.25)
     network = ours.network()
-    groups = ours.optimiser(network.parameters(), factor=2.0).param_groups
+    groups = ours.make_optimizer(network.parameters(), factor=2.0).param_groups
     rates = {id(p): group["factor"] for group in groups for p in group["params"]}
     inside = {id(p) for p in network.features.parameters()}
     assert {rates[key] for key in inside} == {0.5}
     assert {rate for key, rate in rates.items() if key not in inside} == {2.0}
     assert len(rates) == len(list(network.parameters()))
-    (one,) = task().optimiser(task().network().parameters()).param_groups  # small-conv starts from nothing
+    (one,) = task().make_optimizer(task().network().parameters()).param_groups  # small-conv starts from nothing
     assert one["factor"] == 1.0
 
 
@@ -180,9 +180,9 @@ def test_what_is_frozen_is_nobodys_to_change() -> None:
     ours = task(freeze="all")
     network = ours.network()
     before = [parameter.detach().clone() for parameter in network.features.parameters()]
-    optimiser = ours.optimiser(network.parameters())
+    optimizer = ours.make_optimizer(network.parameters())
     network(PICTURES.take(slice(None))).sum().backward()
-    optimiser.step()
+    optimizer.step()
     assert all(torch.equal(a, b) for a, b in zip(before, network.features.parameters(), strict=True))
     settings = {"widths": (2, 4), "freeze": "all", "pooling": "gap"}
     with pytest.raises(SettingError, match=r"Nothing is left to train: .*'freeze': 'all'"):

@@ -27,4 +27,4 @@ def test_bytes_may_come_as_numbers() -> None:
     made = backbones.find("hashed-words").make((4096,))
     x = texts(["one", "two"]).take(slice(None))
     assert torch.equal(made(x), made(x.float()))
-    assert (made.width, made.size, made.normalises) == (128, None, True)
+    assert (made.width, made.size, made.normalizes) == (128, None, True)

@@ -92,7 +92,7 @@ def test_a_convolutional_one(resnet: Path) -> None:
 
 def test_pixels_that_nobody_says_how_to_normalise(vit: Path) -> None:
     (vit / "preprocessor_config.json").write_text("{}")
-    with pytest.raises(SettingError, match=r"does not say how pixels are normalised\. Give the settings mean and std"):
+    with pytest.raises(SettingError, match=r"does not say how pixels are normalized\. Give the settings mean and std"):
         backbones.find(f"hf:{vit}").make((3, 16, 16))
     made = backbones.find(f"hf:{vit}").make((3, 16, 16), mean=(0.5,) * 3, std=(0.25,) * 3)
     torch.testing.assert_close(made.preprocess(torch.full((1, 3, 16, 16), 255)), torch.full((1, 3, 16, 16), 2.0))

@@ -1,4 +1,4 @@
-"""The built-in data set 'digits': handwritten digits as features, completely labelled, for quick experiments.
+"""The built-in data set 'digits': handwritten digits as features, completely labeled, for quick experiments.
 
 The 1,797 digits of 8 x 8 gray values from scikit-learn (Alpaydin and Kaynak, 1998) have 15 labels: the digit, and
 whether it is even, prime, a multiple of three, above four, and written with a loop.

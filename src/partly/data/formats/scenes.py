@@ -1,4 +1,4 @@
-"""The built-in image data set: handwritten digits and drawn objects on textured grounds, completely labelled.
+"""The built-in image data set: handwritten digits and drawn objects on textured grounds, completely labeled.
 
 The digits are those of scikit-learn; every third is used in test images only. The tables below define which objects
 occur on which ground and together.
@@ -53,7 +53,7 @@ _LIKES: dict[str, tuple[int, dict[str, int]]] = {
     "wood": (15, _IN | {"flower": 20, "car": 3}),
     "tiles": (8, _IN | {"car": 6}),
 }
-_FRIENDS = (("one", "zero"), ("four", "two"), ("eight", "three"), ("tree", "flower"))
+_FREQUENT_COMPANIONS = (("one", "zero"), ("four", "two"), ("eight", "three"), ("tree", "flower"))
 _FRIEND_WEIGHT = 6  # factor for a friend of an object in the image
 _COUNTS = (15, 25, 27, 20, 13)  # frequency of 1, 2, 3, 4, 5 objects per image
 _MAX_OBJECTS = len(_COUNTS)
@@ -176,7 +176,7 @@ def _objects(ground: Index, count: Index, u: Field) -> Index:
     """Draw different objects by the weights of the ground; a friend of the previous one is more likely."""
     likes = np.array([[_LIKES[name][1].get(thing, 0) for thing in OBJECTS] for name in GROUNDS])
     pull = np.ones((len(OBJECTS), len(OBJECTS)), int)
-    for a, b in _FRIENDS:
+    for a, b in _FREQUENT_COMPANIONS:
         i, j = OBJECTS.index(a), OBJECTS.index(b)
         pull[i, j] = pull[j, i] = _FRIEND_WEIGHT
     weights, row = likes[ground], np.arange(len(ground))

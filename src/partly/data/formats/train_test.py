@@ -39,7 +39,7 @@ def read(path: Path, semantics: LabelSemantics) -> Dataset:
 
 
 def write(data: Dataset, path: Path) -> None:
-    """Write both parts, which must be completely labelled features."""
+    """Write both parts, which must be completely labeled features."""
     if data.test is None:
         raise DataError(f"{path}: this format needs a test part, and the data set has none.")
     if data.test.labels.names != data.labels.names:

@@ -72,7 +72,7 @@ class Backbone(nn.Module):
         """Load the result of `fitted_state`; inconsistent tensors are refused."""
 
     @property
-    def normalises(self) -> bool:
+    def normalizes(self) -> bool:
         """Tell whether it takes raw pixels."""
         return self.scale is not None
 

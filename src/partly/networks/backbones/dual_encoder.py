@@ -82,7 +82,7 @@ def backbone(
         )
     config: Any = model.config
     side = getattr(config.vision_config, "image_size", None)
-    pixels, own = hf.normalisation(name, mean, std)
+    pixels, own = hf.normalization(name, mean, std)
     return DualEncoder(model, hf.tokenizer(name), *pixels, side if isinstance(side, int) else own)
 
 

@@ -31,7 +31,7 @@ class HashedWords(Backbone):
         self.channels = width
 
     @property
-    def normalises(self) -> bool:
+    def normalizes(self) -> bool:
         return True
 
     def preprocess(self, x: Tensor) -> Tensor:

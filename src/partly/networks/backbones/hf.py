@@ -70,7 +70,7 @@ def backbone(
         raise SettingError(f"backbone = 'hf:{name}': this model takes no pictures, and the items are {list(shape)}.")
     config: Any = model.config
     side = getattr(config, "image_size", None)
-    pixels, own = normalisation(name, mean, std)
+    pixels, own = normalization(name, mean, std)
     return VisionModel(model, *pixels, side if isinstance(side, int) else own)
 
 
@@ -100,7 +100,7 @@ def load(name: str, pretrained: bool) -> nn.Module:
     return model
 
 
-def normalisation(
+def normalization(
     name: str, mean: Numbers | None = None, std: Numbers | None = None
 ) -> tuple[tuple[list[float], list[float]], int | None]:
     """Return mean and scale for pixels from 0 to 255, and the image size if the configuration has it."""
@@ -113,7 +113,7 @@ def normalisation(
         mean, std = (0.0,) * 3, (1.0,) * 3
     if mean is None or std is None:
         raise SettingError(
-            f"backbone = 'hf:{name}': preprocessor_config.json does not say how pixels are normalised. "
+            f"backbone = 'hf:{name}': preprocessor_config.json does not say how pixels are normalized. "
             "Give the settings mean and std, of values from 0 to 1."
         )
     crop = said.get("crop_size") or said.get("size") or {}

@@ -44,7 +44,7 @@ class CustomBackbone(Backbone):
         self.channels = output.shape[1]
 
     @property
-    def normalises(self) -> bool:
+    def normalizes(self) -> bool:
         return not self.standardise
 
     def maps(self, x: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ class TextModel(Backbone):
         self.padding = int(tokenizer.pad_token_id or 0)
 
     @property
-    def normalises(self) -> bool:
+    def normalizes(self) -> bool:
         return True
 
     def preprocess(self, x: Tensor) -> Tensor:

@@ -59,7 +59,7 @@ class TfIdf(Backbone):
         self.register_buffer("directions", torch.zeros(0, width, dtype=torch.float16))
 
     @property
-    def normalises(self) -> bool:
+    def normalizes(self) -> bool:
         return True
 
     @property

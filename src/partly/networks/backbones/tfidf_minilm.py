@@ -34,7 +34,7 @@ class WordsAndMeaning(Backbone):
         self.tfidf, self.minilm = words, meaning
 
     @property
-    def normalises(self) -> bool:
+    def normalizes(self) -> bool:
         return True
 
     @property

@@ -1,4 +1,4 @@
-"""Optimisers kept in a list, where nobody finds them.
+"""An optimizer of its own.
 
 Reference
     None, a planted fault.
@@ -7,24 +7,29 @@ Known negatives
     An ordinary negative.
 
 Differences from the paper
-    Their momentum is lost when a run is resumed.
+    The learning rate, the weight decay and the schedule of the task do not reach it.
 """
+
+import torch
 
 from partly import losses
 from partly.clock import Clock
 from partly.method import LossMethod, Task
 from partly.pool import Batch
 
-REJECTED_BY = "check_resume_same_bits"
+REJECTED_BY = "check_optimizers"
 
 
 class Fault(LossMethod):
+    starts_solved = False  # it is about something else
+
     def __init__(self, task: Task) -> None:
         super().__init__(task, losses.bce, {})
-        self.all_optimisers = [self.optimiser]
-        del self.optimiser
+        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=1e-3)
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         loss = losses.bce(self.network(batch.x), batch.z).mean()
-        self.step(loss, clock, *self.all_optimisers)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
         return {"loss": loss.item()}

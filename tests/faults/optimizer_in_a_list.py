@@ -1,4 +1,4 @@
-"""An optimiser of its own.
+"""Optimizers kept in a list, where nobody finds them.
 
 Reference
     None, a planted fault.
@@ -7,29 +7,24 @@ Known negatives
     An ordinary negative.
 
 Differences from the paper
-    The learning rate, the weight decay and the schedule of the task do not reach it.
+    Their momentum is lost when a run is resumed.
 """
-
-import torch
 
 from partly import losses
 from partly.clock import Clock
 from partly.method import LossMethod, Task
 from partly.pool import Batch
 
-REJECTED_BY = "check_optimisers"
+REJECTED_BY = "check_resume_same_bits"
 
 
 class Fault(LossMethod):
-    starts_solved = False  # it is about something else
-
     def __init__(self, task: Task) -> None:
         super().__init__(task, losses.bce, {})
-        self.optimiser = torch.optim.Adam(self.network.parameters(), lr=1e-3)
+        self.all_optimizers = [self.optimizer]
+        del self.optimizer
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         loss = losses.bce(self.network(batch.x), batch.z).mean()
-        self.optimiser.zero_grad()
-        loss.backward()
-        self.optimiser.step()
+        self.step(loss, clock, *self.all_optimizers)
         return {"loss": loss.item()}

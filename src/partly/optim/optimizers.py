@@ -36,14 +36,14 @@ MAKERS: dict[str, Callable[[Groups, float, float], Optimizer]] = {  # parameter 
     "adam": lambda groups, lr, decay: ADAM(groups, lr=lr, weight_decay=decay, fused=True),
     "rmsprop": lambda groups, lr, decay: RMSPROP(groups, lr=lr, alpha=0.9, weight_decay=decay),
 }
-OPTIMISERS = tuple(MAKERS)
+OPTIMIZERS = tuple(MAKERS)
 COPIES = {"adamw": 2, "sgd": 1, "adam": 2, "rmsprop": 1}  # state per parameter, in multiples of its size
 
 
 def check(name: str) -> None:
     """Refuse an unknown optimizer."""
     if name not in MAKERS:
-        raise SettingError(f"There is no optimizer {name!r}.{did_you_mean(name, OPTIMISERS)}")
+        raise SettingError(f"There is no optimizer {name!r}.{did_you_mean(name, OPTIMIZERS)}")
 
 
 def make(name: str, groups: Groups, lr: float, weight_decay: float) -> Optimizer:
@@ -51,20 +51,20 @@ def make(name: str, groups: Groups, lr: float, weight_decay: float) -> Optimizer
     return MAKERS[name](groups, lr, weight_decay)
 
 
-def optimizer_state(optimiser: Optimizer) -> dict[str, Tensor]:
+def optimizer_state(optimizer: Optimizer) -> dict[str, Tensor]:
     """Return the state as a flat dictionary, by `position of the parameter.name`."""
-    every = optimiser.state_dict()["state"].items()
+    every = optimizer.state_dict()["state"].items()
     return {f"{number}.{name}": value for number, state in every for name, value in state.items() if value is not None}
 
 
-def load_state(optimiser: Optimizer, tensors: Mapping[str, Tensor], prefix: str) -> None:
+def load_state(optimizer: Optimizer, tensors: Mapping[str, Tensor], prefix: str) -> None:
     """Load the result of `optimizer_state` from tensors with this prefix."""
     state: dict[int, dict[str, Tensor]] = {}
-    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for key in (key for key in tensors if key.startswith(prefix)):
         number, entry = key.removeprefix(prefix).split(".", 1)
         state.setdefault(int(number), {})[entry] = match_layout(parameters[int(number)], tensors[key])
-    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def match_layout(parameter: Tensor, saved: Tensor) -> Tensor:
