@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
-import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
 from images.making import encoded, folder_of
 from partly.cli.main import app
 from partly.data import read_scores
-from partly.networks.backbones import PRETRAINED
+from stories.weights import needs_weights
 
 COUNT = 60
 NAMES = ("cat", "dog")
-needs_weights = pytest.mark.skipif(
-    any(importlib.util.find_spec(package) is None for _, package in PRETRAINED.values()),
-    reason="no pretrained weights are installed",
-)
 
 
 def labels_of(folder: Path, ids: list[str]) -> np.ndarray:
