@@ -261,6 +261,16 @@ def test_state_goes_in_and_out(optimizer: str) -> None:
         step_by_hand(again)
 
 
+def test_state_of_optimizers_is_read_from_checkpoints_of_0_2() -> None:
+    method, again = (LossMethod(TASK, losses.bce, {}) for _ in range(2))
+    step_by_hand(method)
+    state = {name.replace("optimizer", "optimiser"): tensor for name, tensor in method.state().items()}
+    assert any(name.startswith("optimiser.optimiser.") for name in state)
+    again.load_state(state)
+    assert method.state().keys() == again.state().keys()
+    assert all(torch.equal(method.state()[name], again.state()[name]) for name in method.state())
+
+
 def test_loaded_state_is_a_copy() -> None:
     method, again = (LossMethod(TASK, losses.bce, {}) for _ in range(2))
     step_by_hand(method)

@@ -314,7 +314,7 @@ class Method(nn.Module):
                     )
                 kept.copy_(tensors[key])
         for name, optimizer in self.optimizers().items():
-            optimizers.load_state(optimizer, tensors, f"optimizer.{name}.")
+            optimizers.load_state(optimizer, tensors, _find_prefix(tensors, name))
         for key in (key for key in tensors if key.startswith("gradient.")):
             parameter, self._accumulating = self.get_parameter(key.removeprefix("gradient.")), True
             parameter.grad = optimizers.match_layout(parameter, tensors[key]).to(parameter.device)
@@ -331,3 +331,10 @@ class Method(nn.Module):
         self._accumulating, self._average = False, None
         self.task = replace(self.task, observed=None, start=None, weights=None, items=to_absent(self.task.items))
         self.eval()  # for good
+
+
+def _find_prefix(tensors: Mapping[str, Tensor], optimizer: str) -> str:
+    """Return the prefix of an optimizer's tensors; checkpoints of 0.2 say "optimiser", as may the attribute's name."""
+    former = optimizer.replace("optimizer", "optimiser")
+    prefixes = (f"optimizer.{optimizer}.", f"optimiser.{optimizer}.", f"optimiser.{former}.")
+    return next((prefix for prefix in prefixes if any(key.startswith(prefix) for key in tensors)), prefixes[0])
