@@ -57,7 +57,7 @@ results: setup
 # Run the experiments behind the results and claims (hours, resumable); evidence-smoke runs them on tiny data.
 evidence: setup
 	$(BIN)/python -m evidence run
-	$(BIN)/python -m evidence.own_rates equal-similar equal-coarse equal-networks recipes-features recipes
+	$(BIN)/python -m evidence.own_rates equal-similar equal-coarse equal-single recipes-features recipes
 
 evidence-smoke: setup
 	$(BIN)/python -m evidence run --smoke
