@@ -37,9 +37,14 @@ def read(folder: Path) -> dict[str, list[Record]]:
 def read_lines(path: Path) -> list[Record]:
     """Read the lines of an experiment. Where every method has a rate of its own, rates do not tell cells apart."""
     lines = result_lines.read(path)
-    if not path.stem.startswith(OWN_RATES):
+    if not has_own_rates(path.stem):
         return lines
     return [line | {"recipe": {k: v for k, v in line["recipe"].items() if k != "lr"}} for line in lines]
+
+
+def has_own_rates(experiment: str) -> bool:
+    """Tell whether validation chose the learning rate of each method of an experiment."""
+    return experiment.startswith(OWN_RATES)
 
 
 class Cells:

@@ -1,8 +1,8 @@
 """Equal footing: whether both sides of a comparison were trained alike, read from their result records.
 
-Two sides are comparable where start, head, features, optimizer and epochs are equal, unless the claim is about just
-that, and where the best epoch is interior: after the first and not among the last tenth, unless the curve is flat
-there. A solved model is at its optimum, so it has no budget; it counts as the start that a warm head begins from.
+Two sides are comparable where start, head, features, optimizer, epochs and batch size are equal, unless the claim is
+about just that, and where the best epoch is interior: after the first and not among the last tenth, unless the curve is
+flat there. A solved model is at its optimum, so it has no budget; it counts as the start that a warm head begins from.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ class Footing:
     features: str  # "fixed", or the backbone that is trained
     optimizer: str
     epochs: int | None  # None: solved, or not chosen by validation
+    batch_size: int | None  # None: solved
     best_epoch: float | None  # median position of the best epoch, as a share of the epochs
     learning_rate: float | None = None
-    budget: str = ""  # what is wrong with it in most runs; "" where nothing is
+    budget: str = ""  # what is wrong with it in half of the runs or more; "" where nothing is
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -51,17 +52,17 @@ def read(records: Sequence[Record]) -> Footing | None:
     ran = first.get("ran", {})
     solved = is_solved(first)
     shares = sorted(r["best_epoch"] / r["ran"]["epochs"] for r in records if r.get("best_epoch") is not None)
-    budgets = Counter(_budget(r) for r in records)
-    budget, count = budgets.most_common(1)[0]
+    faults = Counter(filter(None, map(_budget, records)))
     return Footing(
         start=SOLVED if solved else _start(first),
         head=first["head"],
         features=_features(ran),
         optimizer=first["optimizer"],
         epochs=None if solved else ran.get("epochs"),
+        batch_size=None if solved else ran.get("batch_size"),
         best_epoch=None if solved or not shares else shares[len(shares) // 2],
         learning_rate=None if solved else ran.get("lr"),
-        budget="" if solved or 2 * count <= len(records) else budget,
+        budget="" if solved or 2 * faults.total() < len(records) else faults.most_common(1)[0][0],
     )
 
 
@@ -73,10 +74,10 @@ def compare(a: Footing | None, b: Footing | None, subject: Mapping[str, Any]) ->
     recipe = set(subject.get("recipe", ()))
     allowed = {"start", "head"} if "head" in subject else set()
     allowed |= recipe | ({"epochs"} if {"experiment", "scenarios"} & set(subject) else set())
-    for name in ("start", "head", "features", "optimizer", "epochs"):
+    for name in ("start", "head", "features", "optimizer", "epochs", "batch_size"):
         first, second = getattr(a, name), getattr(b, name)
-        if first != second and name not in allowed and not _is_solved_epochs(name, a, b):
-            reasons.append(f"{name}: {first} against {second}")
+        if first != second and name not in allowed and not _is_solved_steps(name, a, b):
+            reasons.append(f"{name.replace('_', ' ')}: {first} against {second}")
     return reasons
 
 
@@ -138,6 +139,6 @@ def _is_flat(record: Record, epochs: int) -> bool:
     return bool(before) and record["validation_score"] - max(before) <= FLAT
 
 
-def _is_solved_epochs(name: str, a: Footing, b: Footing) -> bool:
-    """A solved model has no epochs to compare."""
-    return name == "epochs" and SOLVED in (a.start, b.start) and None in (a.epochs, b.epochs)
+def _is_solved_steps(name: str, a: Footing, b: Footing) -> bool:
+    """A solved model has no epochs and no batches to compare."""
+    return name in ("epochs", "batch_size") and SOLVED in (a.start, b.start) and None in (a.epochs, b.epochs)

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from scipy.stats import false_discovery_control
 
 from evidence.claims import footing
-from evidence.claims.cells import Cells
+from evidence.claims.cells import Cells, has_own_rates
 from evidence.claims.footing import Footing
 from evidence.claims.specs import Claim, Comparison, Steps
 from partly.comparison.groups import MAX_BASELINE_DEFICIT
@@ -233,7 +233,9 @@ def _hindered(one: Decision, cells: Cells) -> str:
     if best.weak or (gains and not one.fits):
         weak = best if best.weak else gains[0]
         below = -100 * (weak.baseline or 0.0)
-        return f"baseline not at its best: {weak.row}, {below:.1f} points of mAP below scikit-learn"
+        place = int(weak.baselines[0] != weak.baseline)
+        row = f"that of {weak.row}" if place == 0 else sides[1][0].row
+        return f"baseline not at its best: {row}, {below:.1f} points of mAP below scikit-learn"
     return ""
 
 
@@ -249,7 +251,8 @@ def _setting(claim: Claim, a: Steps, b: Steps, limit: float, cells: Cells) -> Se
         return Setting(row, None, footings=sides)
     found = _widen(found)
     score = float(np.mean([cells.validation(one) for one in a]))
-    baselines = (_baseline(a, cells), _baseline(b, cells, alone=True))
+    below = claim.kind == "below"  # the side that is claimed to be lower counts by itself
+    baselines = (_baseline(a, cells, below), _baseline(b, cells, not below and "metric" not in claim.against))
     return Setting(row, mean(found), *_tests(claim.kind, found, limit), score, baselines, sides, seen)
 
 
@@ -295,17 +298,18 @@ def _theirs(claim: Claim, comparison: Comparison) -> float | None:
 
 
 def _baseline(steps: Steps, cells: Cells, alone: bool = False) -> float | None:
-    """How far the best naive row of the races of one side is above tuned scikit-learn on the same entries.
+    """How far the best naive row of the races of one side is above tuned scikit-learn on the same entries, in mAP.
 
-    The worst of the races. With `alone`, a naive row that is compared counts by itself, however good another is.
+    The worst of the races. With `alone`, the row itself is set against scikit-learn, however good another is: a naive
+    one, and any whose learning rate was not chosen for it. Such a row may be weak because of its rate.
     """
     found = []
     for where in steps:
         reference = cells.reference(where.data, where.scenario)
-        own = alone and where.row in NAIVE and where.metric == "mAP"
+        own = alone and (where.row in NAIVE or not has_own_rates(where.experiment))
         rows = [
             [row[seed] - reference[seed] for seed in row.keys() & reference.keys()]
-            for row in ([cells.scores(where)] if own else cells.naive(where))
+            for row in ([cells.scores(replace(where, metric="mAP"))] if own else cells.naive(where))
         ]
         found += [max(sum(row) / len(row) for row in rows if row)] if any(rows) else []
     return min(found, default=None)

@@ -15,19 +15,23 @@ from partly.report.layout import escape_markdown
 
 VERBS = {"above": "above", "below": "below", "near": "near", "trend": "over"}
 SIGNS = {HOLDS: "+", FAILS: "-", OPEN: "?", UNFIT: "x"}
+TRAINED = ("start", "head", "features", "optimizer", "epochs", "batch_size", "learning_rate")
 RULES = """\
 The rules are those of `evidence/claims/rules.py`.
 
-- **Not comparable**: the sides differ in start, head, features, optimizer or epochs, and the claim is not about that;
-  or the best epoch of a side is its first or among the last tenth; or the paper trains whole networks and here a head
-  is trained on fixed features, or for fewer epochs; or a method was not run at its paper's setting; or the set-up
-  leaves no other outcome. The effect is shown, and decides nothing.
+- **Not comparable**: the sides differ in start, head, features, optimizer, epochs or batch size, and the claim is not
+  about that; or in half of the runs of a side the best epoch is the first or among the last tenth, and the curve is not
+  flat there; or the paper trains whole networks and here a head is trained on fixed features, or for fewer epochs; or a
+  method was not run at its paper's setting; or the setup leaves no other outcome. The effect is shown, and decides
+  nothing.
 - **Margin**: 0.5 points, or half of the paper's effect where that is smaller, in both directions.
 - **Holds**: the difference, paired over seeds, is shown to be above the margin (Student's t at 5 %). Validation chooses
   among several settings of a method.
 - **Does not hold**: every setting is shown to be below the margin, and the baselines of both sides are at most 0.5
   points of mAP below tuned scikit-learn on the same entries.
-- **Undecided**: all else. Five seeds are needed, eight where two rows are within a point.
+- **Undecided**: all else. Five seeds are needed, eight where two rows are within a point. A gain is also undecided if
+  the lower side is more than 0.5 points of mAP below tuned scikit-learn, and is a plain baseline or was trained at a
+  learning rate that validation did not choose for it.
 - A claim that the paper makes as a conjunction fails with one comparison. Otherwise all comparisons that can be decided
   have to agree.
 - Cells that were moved or extended after their first results were seen are tested on fresh seeds only.
@@ -47,7 +51,8 @@ def render_terminal(found: Iterable[Decided]) -> str:
         text += ["", papers.CITATIONS[paper]]
         for one in group:
             text += ["", *_stated(one.claim), f"    {summary(one)}{chance(one)}"]
-            text += [f"      {SIGNS[each.verdict]} {_sentence(each, one.claim.kind)}" for each in one.decisions]
+            for each in one.decisions:
+                text += [f"      {SIGNS[each.verdict]} {_sentence(each, one.claim.kind)}", *_trained(each)]
             text += [f"    differs: {words}" for words in one.claim.differs]
     return "\n".join(text).strip()
 
@@ -148,6 +153,24 @@ def _sentence(one: Decision, kind: str) -> str:
     parts += [f"with {each.row} {points(each.found)}" for each in others]
     parts += [f"paper {100 * one.theirs:+.1f}"] if one.theirs is not None else []
     return ", ".join(parts) + (f" [{one.why}]" if one.why else "")
+
+
+def _trained(one: Decision) -> list[str]:
+    """How both sides were trained, in a line; none where nothing was run."""
+    a, b = one.best.footings
+    if a is None:
+        return []
+    sides = [side for side in (a, b) if side]
+    parts = [_both(name.replace("_", " "), [getattr(side, name) for side in sides]) for name in TRAINED]
+    parts += [_both("best epoch", [None if s.best_epoch is None else f"{100 * s.best_epoch:.0f} %" for s in sides])]
+    above = [None if value is None else f"{100 * value:+.1f}" for value in one.best.baselines[: len(sides)]]
+    return [f"        {'; '.join([*parts, _both('baseline above scikit-learn', above)])}"]
+
+
+def _both(name: str, values: Sequence[object]) -> str:
+    """One value for both sides, or one each."""
+    words = ["none" if value is None else str(value) for value in values]
+    return f"{name} {' / '.join(dict.fromkeys(words))}"
 
 
 def _place(one: Decision, kind: str) -> str:
