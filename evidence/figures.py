@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evidence.claims.rules import UNFIT, Decided, Decision
+from evidence.claims.rules import Decided, Decision
 from partly.comparison.results import Record
 from partly.report import figures, plots
 
@@ -18,9 +18,9 @@ TEACHER_SCENARIOS = ("none", "uniform:0.01", "uniform:0.03", "uniform:0.1", "uni
 
 
 def find_like_for_like(decided: Sequence[Decided]) -> list[tuple[Decided, Decision]]:
-    """Return comparisons on equal footing for which the paper reports a figure."""
+    """Return comparisons that can be decided and for which the paper reports a figure."""
     pairs = [(one, each) for one in decided for each in one.decisions]
-    return [(one, each) for one, each in pairs if each.verdict != UNFIT and each.theirs is not None and each.best.found]
+    return [(one, each) for one, each in pairs if not (each.unfit or each.hindered) and each.theirs is not None]
 
 
 def draw_forest(decided: Sequence[Decided]) -> bytes | None:
@@ -32,17 +32,30 @@ def draw_forest(decided: Sequence[Decided]) -> bytes | None:
         axes = figure.subplots()
         for place, (_, each) in enumerate(rows):
             effect = each.best.found
-            assert effect is not None
+            assert effect is not None  # it is not hindered
             margin = 100 * (effect.margin or 0.0)
             axes.errorbar(100 * effect.value, place, xerr=margin, fmt="o", markersize=4, color=plots.YES)
             axes.plot(100 * (each.theirs or 0.0), place, "D", markersize=4, color=plots.NO)
-        names = [
-            f"{one.claim.id}: {each.comparison.first.scenario}, {each.comparison.first.metric}" for one, each in rows
-        ]
+        names = [f"{name_comparison(each)} ({one.claim.paper.rpartition(' ')[0]})" for one, each in rows]
         axes.set_yticks(range(len(rows)), names, fontsize=6)
         axes.axvline(0.0, color="gray", linewidth=0.8)
         axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel="points in the claimed direction: here (circle), paper (diamond)")
         return figures.to_svg(figure)
+
+
+def name_comparison(one: Decision) -> str:
+    """Return who is compared with whom, and where; of a trend, its ends."""
+    a, b = one.comparison.sides[0]
+    where = f"{a[0].data}, {a[0].scenario}"
+    if not b:
+        return f"{_short(a[0].row)}: {a[-1].metric} over {a[0].metric}; {where}"
+    return f"{_short(a[0].row)} over {_short(b[0].row)}; {where}, {a[0].metric.removeprefix('areas: ')}"
+
+
+def _short(row: str) -> str:
+    """Return a row without the settings that only fix its training."""
+    name, _, settings = row.partition("[")
+    return f"{name} without its losses" if "lambda_y=0,lambda_f=0" in settings else name
 
 
 def draw_baseline(records: Sequence[Record]) -> bytes:

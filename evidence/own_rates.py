@@ -70,7 +70,7 @@ def choose(cell: Cell, whole: Dataset, path: Path) -> dict[str, float]:
         scores[rate] = score_rate(cell, whole, rate)
     while (beyond := find_extension(scores)) and len(scores) < MAX_RATES:
         scores[beyond] = score_rate(cell, whole, beyond)
-    best = max(scores, key=lambda rate: scores[rate])
+    best = max(sorted(scores), key=lambda rate: scores[rate])  # of equals the smallest, in any order
     chosen = {"rate": best, "scores": {str(rate): scores[rate] for rate in sorted(scores)}}
     if rates.get(key) != chosen:
         print(key, chosen, flush=True)

@@ -16,12 +16,13 @@ from evidence import by_number, claims, figures, gap_map, hidden_pictures, paper
 from evidence.claims import cells, rules, wording
 from partly.comparison import active_curves, groups, markdown, study, verdict
 from partly.comparison.label_budget import SCHEMES, WITHOUT_SHARE, gather
-from partly.comparison.plan import Experiment, read_experiment
+from partly.comparison.plan import AUTO, NAIVE, Experiment, read_experiment
 from partly.comparison.protocol import PROTOCOL
 from partly.comparison.results import Record
 
 ROOT = Path(__file__).resolve().parent.parent
 MAX_PAGE_LINES = 300
+OWN_RECIPES = (cells.OWN_RATES, "recipes")  # experiments by `own_rates.py`
 REGIMES = ("assume-negative", "down-weight", "em", "entropy-minimization", "focal")
 SCORED = ("assume-negative", "em", "em-apl", "asymmetric", "role")
 EPOCH_METRICS = {"found": "hidden yes found", "F1": "recover rate of pseudo-labels"}
@@ -75,6 +76,11 @@ The same methods by the number of items all of whose labels are known, whatever 
 confidence interval.
 
 ![Test mAP by number of fully labeled items, a line per method]({})
+"""
+ONE_RECIPE = """\
+One recipe serves all rows of this page: solved rows stand beside rows that begin at random, and the learning rate of a
+method is not its own. The page shows what these settings do, and is no test of a paper. [Claims](../claims.md) lists
+the comparisons on equal footing.
 """
 CLAIMS = """\
 # Claims of the papers
@@ -163,6 +169,7 @@ def _render_experiment(experiment: Experiment, records: list[Record], contents: 
     save = partial(_save_chart, contents, experiment.name)
     parts = [f"# {experiment.title or experiment.name}", "", experiment.about.strip(), ""]
     parts += [f"Run by `{_command(experiment)}`.", ""]
+    parts += [ONE_RECIPE] * has_one_recipe(experiment)
     if is_study(experiment):
         parts += [study.render_markdown(gather(experiment, records), 2, save)]
     elif experiment.queries:
@@ -176,8 +183,15 @@ def _render_experiment(experiment: Experiment, records: list[Record], contents: 
     return (page + papers.format_citations(page)).encode()
 
 
+def has_one_recipe(experiment: Experiment) -> bool:
+    """Tell whether methods other than the baselines and `auto` share a recipe."""
+    names = {text.partition("[")[0] for part in experiment.split() for text in part.methods}
+    own = experiment.name.startswith(OWN_RECIPES) or bool(experiment.queries)
+    return not own and bool(names - {*NAIVE, AUTO})
+
+
 def _command(experiment: Experiment) -> str:
-    if experiment.name.startswith((cells.OWN_RATES, "recipes")):
+    if experiment.name.startswith(OWN_RECIPES):
         return f"python -m evidence.own_rates {experiment.name}"
     command = "study" if is_study(experiment) else "compare"
     return f"partly {command} evidence/experiments/{experiment.name}.toml"

@@ -68,6 +68,14 @@ def test_a_grid_is_extended_at_the_end_where_it_is_best(scores: dict[float, floa
     assert own_rates.find_extension(scores) == (None if beyond is None else pytest.approx(beyond, rel=1e-2))
 
 
+def test_of_equal_rates_the_smallest_is_chosen_again_and_again(experiment: Experiment, tmp_path: Path) -> None:
+    cell = next(cell for cell in own_rates.wanted_cells(experiment) if cell.method == "em")
+    path = tmp_path / "rates.json"
+    path.write_text(json.dumps({own_rates.key_of(cell): {"scores": {"0.0001": 0.5, "1e-05": 0.5}}}))
+    chosen = [own_rates.choose(cell, own_rates.Opened(experiment)[cell.data], path) for _ in range(2)]
+    assert chosen == [{"lr": 1e-5}, {"lr": 1e-5}]
+
+
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("equal-*.jsonl")), ids=lambda path: path.stem)
 def test_the_committed_lines_are_at_the_chosen_rates(path: Path) -> None:
     chosen = own_rates.read_rates(RESULTS / "rates.json")

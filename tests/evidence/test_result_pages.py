@@ -40,11 +40,22 @@ def test_pages_are_written_once_and_old_ones_go(results, root):
     assert sorted(path.name for path in (docs / "results").iterdir()) == written
     page = (docs / "results" / "small.md").read_text()
     assert page.startswith("# A small one\n\nWhy.\n\nRun by `partly compare evidence/exp")
+    assert results.ONE_RECIPE not in page  # of baselines alone
     summary = (docs / "results.md").read_text()
     assert "(results/gap.svg)" in summary
     assert "- [A small one](results/small.md). " in summary
     assert "## Zhou et al. 2022" in (docs / "claims.md").read_text()
     assert results.main(root, check=True) == 0
+
+
+@pytest.mark.parametrize(("name", "said"), [("small", True), ("equal-small", False), ("recipes-small", False)])
+def test_pages_of_one_recipe_for_all_rows_say_so(results, root, name, said):
+    folder = root / "evidence"
+    text = (folder / "experiments" / "small.toml").read_text()
+    (folder / "experiments" / f"{name}.toml").write_text(text.replace('"bce"', '"partial-bce"'))
+    (folder / "results" / "small.jsonl").rename(folder / "results" / f"{name}.jsonl")
+    page = results.build_pages(root)[f"results/{name}.md"].decode()
+    assert (results.ONE_RECIPE in page) == said
 
 
 def test_tables_of_claims_are_filled_in(results, root):

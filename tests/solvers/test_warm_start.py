@@ -45,7 +45,7 @@ def test_two_networks_start_there_and_differ_a_little() -> None:
     f, g = (part for part in method.modules() if isinstance(part, Network))
     first, second = (network(torch.from_numpy(X)) for network in (f, g))
     assert not torch.equal(first, second)
-    torch.testing.assert_close(first, solved(), atol=0.5, rtol=0.5)
+    torch.testing.assert_close(first, solved(), atol=0.05, rtol=0.0)  # 0.2 with the initial weights of a random head
 
 
 def test_where_no_no_is_known_it_starts_at_assume_negative() -> None:

@@ -17,12 +17,13 @@ from partly.solvers import folds
 
 Floats = npt.NDArray[np.float32]
 IMAGES_PER_CHUNK = 64  # images per forward pass
+DIFFERENCE = 0.1  # of several heads from the solution, as a share of the initial weights of a random head
 MIN_SCALE = 1e-6  # lower bound of the scale of constant features
 
 
 @torch.no_grad()
 def start_heads(method: Method, task: Task) -> None:
-    """Set the linear heads of a new method to the solved weights. Several heads keep their small random differences."""
+    """Set the linear heads of a new method to the solved weights. Several heads keep small random differences."""
     networks = [part for part in method.modules() if isinstance(part, Network) and part.warm]
     if not networks or task.observed is None:
         return
@@ -34,7 +35,7 @@ def start_heads(method: Method, task: Task) -> None:
     fit = folds.solve(x, (z != 0).astype(np.float32), (z > 0).astype(np.float32), fold)
     w = fit.w / scale
     for network in networks:
-        network.head.get_parameter("weight").add_(torch.from_numpy(w))
+        network.head.get_parameter("weight").mul_(DIFFERENCE).add_(torch.from_numpy(w))
         network.head.get_parameter("bias").copy_(torch.from_numpy(fit.b - w @ mean))
 
 
