@@ -24,8 +24,8 @@ Y = np.where(np.random.default_rng(1).random((40, 3)) < 0.5, 1.0, np.nan)
 PRINTED: dict[str, dict[str, Any]] = {
     # Supplement A.2: SGD, 20 epochs, batches of 16, 0.01 divided by 10 after 10 epochs, 448 x 448, only the flip.
     "durand2019": {"optimizer": "sgd", "lr": 0.01, "epochs": 20, "batch_size": 16, "size": 448, "method": "curriculum"},
-    # The authors' code for VOC: Adam at 1e-5 without decay, 10 epochs, batches of 8, 448 x 448.
-    "zhou2022": {"optimizer": "adam", "lr": 1e-5, "epochs": 10, "batch_size": 8, "size": 448, "method": "em-apl"},
+    # The authors' code for VOC: Adam at 1e-5 without decay, 10 epochs, batches of 8, 448 x 448, a linear layer.
+    "zhou2022": {"optimizer": "adam", "lr": 1e-5, "epochs": 10, "batch_size": 8, "size": 448, "head": "linear"},
     # Implementation details: Adam, decay 1e-4, batches of 120, 100 epochs, 4e-5, cosine to 0, 224 x 224.
     "lyu2025": {"optimizer": "adam", "lr": 4e-5, "epochs": 100, "batch_size": 120, "size": 224, "method": "cls"},
     # Section 4.3, CUB: RMSProp at 0.01, times 0.8 whenever validation degrades, 3 epochs, batches of 32.
@@ -61,6 +61,7 @@ def test_schedules_are_what_the_papers_print() -> None:
     assert schedule("lyu2025") == ("cosine", {"warmup": 0.0})
     assert schedule("huynh2020") == ("plateau", {"gamma": 0.8, "patience": 0})
     assert schedule("hsieh2021") == (None, None)
+    assert presets.find("zhou2022").values["method"] == "em-apl"
     decays = {name: preset.values.get("weight_decay") for name, preset in presets.discover().items()}
     assert {name: decay for name, decay in decays.items() if decay is not None} == {"zhou2022": 0.0, "lyu2025": 1e-4}
     said = presets.find("durand2019").values
