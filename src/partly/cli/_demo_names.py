@@ -18,6 +18,7 @@ from partly.labels import Labels
 from partly.teachers.label_names import is_installed
 
 QUESTIONS, HELD_OUT = 10, 0.5
+NAMES_ONLY, NAMES_AND_ANSWERS = "label names, no answers", f"label names and {QUESTIONS} answers"
 Scores = dict[str, float]
 
 
@@ -38,10 +39,10 @@ def run(seed: int) -> tuple[Dataset, Scores]:
         names = _model(seed).fit(x, nothing)
         answered = _answer(names, x, nothing, truth, seed)
         return data, {
-            f"{QUESTIONS} answers, without label names": _score(_model(seed, "none").fit(x, answered), test),
-            "label names only, no answer": _score(names, test),
-            f"label names and {QUESTIONS} answers": _score(_model(seed).fit(x, answered), test),
-            f"every label of {len(rows)} texts, without label names": _score(_model(seed, "none").fit(x, truth), test),
+            f"{QUESTIONS} answers, no label names": _score(_model(seed, "none").fit(x, answered), test),
+            NAMES_ONLY: _score(names, test),
+            NAMES_AND_ANSWERS: _score(_model(seed).fit(x, answered), test),
+            f"all labels of {len(rows)} texts, no label names": _score(_model(seed, "none").fit(x, truth), test),
         }
 
 

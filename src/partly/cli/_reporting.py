@@ -111,4 +111,4 @@ def list_scores(report: page.Report) -> Scores:
     own_scores = {
         run.view.title: run.own for run in report.run_scores if run.scores is not None and run.own is not None
     }
-    return scores | {f"{title}, at its own thresholds": values for title, values in own_scores.items()}
+    return scores | {f"{title}, own thresholds": values for title, values in own_scores.items()}

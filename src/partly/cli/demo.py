@@ -11,9 +11,10 @@ from partly.cli.options import Json, Seed, option
 from partly.cli.printing import print_scores, say, summarize
 
 if TYPE_CHECKING:
-    from partly.report import demo_page
+    from partly.report import demo_page, page
 
 SCENARIO = "single-positive"
+NAIVE, UPPER = "unknown treated as no", "all labels known"
 
 
 @command("Start")
@@ -43,27 +44,44 @@ def demo(
     fit, hold = split_holdout(len(data.labels), 0.2, seed)
     models = {}
     for title, method, head, labels in (
-        ("unknown treated as no", "assume-negative", "linear", data.labels),
+        (NAIVE, "assume-negative", "linear", data.labels),
         ("auto", "auto", "auto", data.labels),
-        ("all labels known", "auto", "auto", truth.labels),
+        (UPPER, "auto", "auto", truth.labels),
     ):
         model = Classifier(method, head=head, seed=seed, run_dir=out / title.replace(" ", "-"))
         model.fit(data.items[fit], labels[fit], validation=(data.items[hold], labels[hold]))
         say(f"Trained: {title}")
         models[title] = model.fitted_
     report = build_report(
-        "Digits, one positive label known per item", models, data, fit, hold, upper="all labels known", draw=to_images
+        "Digits, one positive label known per item", models, data, fit, hold, upper=UPPER, draw=to_images
     )
     page.write(report, out / "report.html")
     write_file(out / "report.png", page.draw_overview(report))  # shown in the README
-    first = demo_page.Act(
-        "Digits: one label of each is known",
-        f"{len(fit)} pictures; 93 % of the entries are unknown. report.html has the details.",
-        {run.view.title: run.mean_ap for run in report.run_scores},
-    )
-    demo_page.write("What a few labels are enough for, and none", [first, _act_of_names(seed)], out / "summary.html")
-    say(f"Summary: {out / 'summary.html'}")
+    acts = [_act_of_digits(report, len(fit), data.labels.summary()["known_share"]), _act_of_names(seed)]
+    demo_page.write("Learning from few labels, and from none", acts, out / "summary.html")
     print_scores(list_scores(report), out / "report.html", as_json)
+    say(f"Summary: {out / 'summary.html'} (open this first)")
+
+
+def _act_of_digits(report: page.Report, items: int, known_share: float) -> demo_page.Act:
+    """Compare the ranking and the decisions of the three models."""
+    from partly.report.demo_page import Act
+
+    rank = {run.view.title: run.mean_ap for run in report.run_scores}
+    decide = {run.view.title: (run.scores or {}).get("OF1", float("nan")) for run in report.run_scores}
+    pair = {name: f"{_points(rank[name])} and {_points(decide[name])}" for name in rank}
+    result = (
+        f"auto scores {_points(rank['auto'])} for ranking and {_points(decide['auto'])} for yes / no decisions. "
+        f"Treating unknown as no scores {pair[NAIVE]}; knowing every label, {pair[UPPER]}."
+    )
+    return Act(
+        "Digits: one label of each is known",
+        result,
+        f"{items:,} pictures to learn from. {100 * (1 - known_share):.0f} % of their labels are hidden.",
+        {"Ranking (mean average precision)": rank, "Decisions at a probability of 0.5 (F1)": decide},
+        ("auto",),
+        "report.html",
+    )
 
 
 def _act_of_names(seed: int) -> demo_page.Act:
@@ -77,11 +95,22 @@ def _act_of_names(seed: int) -> demo_page.Act:
         say(f"{title}. {text}")
         return Act(title, text)
     data, scores = _demo_names.run(seed)
-    say(f"{title}: " + "; ".join(f"{name} {100 * score:.0f}" for name, score in scores.items()) + " mAP")
+    say(f"{title} (mAP of 100)")
+    for name, score in scores.items():
+        say(f"  {_points(score):>3}  {name}")
     half = len(data.items) // 2
-    text = (
-        f"{half} short texts to learn from and {len(data.items) - half} to score, with the topics "
-        f"{', '.join(data.labels.names)}. A pretrained encoder knows what the names mean. The answers are simulated: "
-        "yes or no to one topic of one text each."
+    ours = (_demo_names.NAMES_ONLY, _demo_names.NAMES_AND_ANSWERS)
+    result = (
+        f"The names of the topics alone score {_points(scores[ours[0]])}, before anyone has answered. "
+        f"With {_demo_names.QUESTIONS} answers: {_points(scores[ours[1]])}."
     )
-    return Act(title, text, scores)
+    text = (
+        f"{half} short texts to learn from and {len(data.items) - half} to score. Topics: {', '.join(data.labels.names)}. "
+        "A pretrained encoder knows what the names mean. The answers are simulated: each says whether one text is about "
+        "one topic."
+    )
+    return Act(title, result, text, {"Ranking (mean average precision)": scores}, ours)
+
+
+def _points(score: float) -> str:
+    return f"{100 * score:.0f}"

@@ -65,16 +65,21 @@ def _plain(value: Any) -> Any:
 
 def print_scores(rows: dict[str, dict[str, float]], report: Path | None = None, as_json: bool = False) -> None:
     """Print a table of the main metrics, one row per run, and the number of known entries; JSON holds all metrics."""
+    if not current_rank().first:
+        return
+    if not print_json({"scores": rows, "report": report}, as_json):
+        _print_score_table(rows)
     if report is not None:
         say(f"Report: {report}")
-    if not current_rank().first or print_json({"scores": rows, "report": report}, as_json):
-        return
+
+
+def _print_score_table(rows: dict[str, dict[str, float]]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("", *COLUMNS.values(), "labels scored", "known entries", box=box.SIMPLE)
+    table = Table("", *COLUMNS.values(), "labels", "entries", box=box.SIMPLE, collapse_padding=True)
     for title, row in rows.items():
         scores = ("–" if row[key] != row[key] else f"{row[key]:.3f}" for key in COLUMNS)
         table.add_row(Text(printable(title)), *scores, f"{row['labels_counted']}", f"{row['entries_known']}")

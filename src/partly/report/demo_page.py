@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from partly.atomic_io import write_file
 from partly.report.layout import load_template
 
+Scores = Mapping[str, float]  # between 0 and 1, by the name of what was trained
+
 
 @dataclass(frozen=True)
 class Act:
-    """A comparison: mAP by the name of what was trained, worst first."""
+    """A comparison: its result in a sentence, its data, and a chart for each measure."""
 
     title: str
-    text: str
-    scores: Mapping[str, float] = field(default_factory=dict)
+    result: str
+    text: str = ""
+    charts: Mapping[str, Scores] = field(default_factory=dict)
+    highlighted: Collection[str] = ()
+    details: str | None = None  # file with more about it
 
 
 def write(title: str, acts: Sequence[Act], path: Path) -> None:
