@@ -119,7 +119,7 @@ def served(folder: Path) -> Iterator[str]:
         port = free.getsockname()[1]
     words = (
         "annotate features.csv --labels few.csv --ledger labels.db --show photos --guidelines guidelines.toml "
-        f"--accounts --method bce --port {port}"
+        f"--votes 2 --accounts --method bce --port {port}"
     )
     process = subprocess.Popen(
         [sys.executable, "-m", "partly", *words.split()], cwd=folder, stderr=subprocess.PIPE, text=True
@@ -148,8 +148,9 @@ def photograph_annotation(browser: Any, link: str) -> None:
     lead.goto(f"{address}/label")
     answer(lead, "yn")
     photograph(lead, "by-label")
-    answer(other, "yn")
-    for title, path in (("by-item", "item"), ("overview", "overview"), ("people", "people")):
+    answer(other, "nn")
+    pages = ("item", "overview", "people", "disagreements", "account")
+    for title, path in zip(("by-item", *pages[1:]), pages, strict=True):
         lead.goto(f"{address}/{path}")
         lead.wait_for_load_state("networkidle")
         photograph(lead, title)

@@ -56,5 +56,8 @@ def test_links_between_the_pages_lead_somewhere() -> None:
 
 
 def test_every_kind_of_reader_has_a_start() -> None:
-    text = (ROOT / "docs" / "start.md").read_text("utf-8")
-    assert len(re.findall(r"^## I ", text, re.M)) == 7
+    text, site = (ROOT / "docs" / "start.md").read_text("utf-8"), (ROOT / "mkdocs.yml").read_text("utf-8")
+    tutorials = {f"tutorials/{path.name}" for path in (ROOT / "docs" / "tutorials").glob("*.md")}
+    assert len(tutorials) == 7
+    assert set(re.findall(r"\]\((tutorials/\w+\.md)\)", text)) == tutorials
+    assert all(f": {name}\n" in site for name in tutorials)

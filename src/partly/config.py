@@ -130,7 +130,7 @@ class TrainConfig:
         None,
         "Start of training by steps on features: solved (the plain baseline; the default) or random.",
         'With "solved" the learning rate and the number of epochs are chosen on held-out entries. A method stays at '
-        "the baseline where no step improves it (docs/choosing.md).",
+        "the baseline where no step improves it (docs/solved-start.md).",
         cli_type=str | None,
     )
     accumulate: int = option(1, "Batches per optimizer step.")

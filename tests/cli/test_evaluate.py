@@ -190,6 +190,8 @@ def test_all_entries_are_estimated(foreign: tuple) -> None:
     audited = run_json("good.parquet", "truth.csv", "--audited", "audit.csv")["all_entries"]
     assert audited["mechanism"] == "audit"
     assert audited["estimates"]["OP"]["value"] == pytest.approx(complete["OP"], abs=0.1)
+    pd.read_csv("audit.csv").rename(columns={"value": "answer"}).to_csv("questions.csv", index=False)
+    assert run_json("good.parquet", "truth.csv", "--audited", "questions.csv")["all_entries"] == audited
     with pytest.raises(SettingError, match="--prior is for estimates"):
         run_json("good.parquet", "truth.csv", "--prior", "0.3")
 

@@ -166,13 +166,17 @@ def _slices(truth: Labels, request: Request, labels: Path, reading: DataOptions)
 
 
 def _read_audit(path: Path, truth: Labels) -> Labels:
-    """Return the answers of an audit for the items and labels of the truth."""
+    """Return the answers of an audit, a label file or a question file, for the items and labels of the truth."""
     import numpy as np
 
     from partly import data as files
+    from partly.data.answers import is_question_file, read_answers
     from partly.data.matching import find_positions, reorder_columns
     from partly.labels import Labels
 
+    if is_question_file(path):
+        given = read_answers(path, truth)
+        return Labels.from_codes(given.rows, given.columns, given.z > 0, truth.names, truth.given_ids, len(truth))
     answers = reorder_columns(files.read_labels(path), truth.names, str(path))
     rows, columns, values = answers.entries()
     positions = find_positions(answers.ids, truth.ids, "the labels", "audited item")

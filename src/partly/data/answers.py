@@ -24,6 +24,7 @@ from partly.data.tables import (
     UNCERTAIN,
     Faults,
     Table,
+    is_table,
     open_table,
     parse_ternary,
     text_column,
@@ -50,6 +51,11 @@ class Answers:
     def apply_to(self, labels: Labels) -> Labels:
         """Return the labels with the answers added."""
         return labels.with_entries(self.rows, self.columns, self.z)
+
+
+def is_question_file(path: PathLike) -> bool:
+    """Return whether the file is a table with the columns of a question file."""
+    return is_table(Path(path)) and set(COLUMNS) <= set(open_table(path).header)
 
 
 def write_questions(

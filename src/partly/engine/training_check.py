@@ -64,9 +64,11 @@ def warn_if_all_called_yes(
     (yes, no), rows = labels.counts(), _sample(labels, max_items)
     if no.any() or not (yes < len(labels)).any() or not len(rows) or not (predict(rows) >= thresholds).all():
         return False
+    remedy = "Give some known no's, and check that items and labels belong together (partly doctor)."
+    if name != "auto":
+        remedy = "Use method='auto', which learns from unknown entries too, or give some known no's."
     warnings.warn(
-        f"{name} calls every entry yes: no entry is known to be no, so nothing tells it what a no looks like. Use "
-        "method='auto', which learns from unknown entries too, or give some known no's.",
+        f"{name} calls every entry yes: no entry is known to be no, so nothing tells it what a no looks like. {remedy}",
         LearnedNothingWarning,
         stacklevel=2,
     )
