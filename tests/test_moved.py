@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -65,3 +67,15 @@ def test_a_renamed_attribute_of_a_module_warns(module: str, old: str, new: str) 
 def test_a_name_that_never_was_is_refused() -> None:
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("partly.running")
+
+
+def test_the_migration_guide_names_what_has_an_alias() -> None:
+    root = Path(__file__).resolve().parent.parent
+    guide = (root / "docs/migrate.md").read_text("utf-8")
+    sources = "\n".join(path.read_text("utf-8") for path in (root / "src").rglob("*.py"))
+    attributes = re.findall(r"^    (\w+) = RenamedAttribute\(", sources, re.M)
+    moved = [old for old, new in MOVED.items() if new.rpartition(".")[0] != "partly.data.formats"]
+    assert len(attributes) > 10
+    named = re.compile(r"[\w.]+").findall(guide)
+    words = {word for name in named for word in (name, name.rpartition(".")[2])}
+    assert [name for name in (*attributes, *moved) if name not in words and name.rpartition(".")[0] not in moved] == []

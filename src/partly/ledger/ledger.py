@@ -103,7 +103,7 @@ class Ledger:
     @classmethod
     def making(cls, url: PathLike | Place) -> AbstractContextManager[Self]:
         """Call `create_atomically`, the new name of this method."""
-        warnings.warn("Ledger.create_atomically is now Ledger.create_atomically.", DeprecationWarning, stacklevel=2)
+        warnings.warn("Ledger.making is now Ledger.create_atomically.", DeprecationWarning, stacklevel=2)
         return cls.create_atomically(url)
 
     def __repr__(self) -> str:
