@@ -56,7 +56,7 @@ def demo(
         "Digits, one positive label known per item", models, data, fit, hold, upper=UPPER, draw=to_images
     )
     page.write(report, out / "report.html")
-    write_file(out / "report.png", page.draw_overview(report))  # shown in the README
+    write_file(out / "report.png", page.draw_overview(report))
     acts = [_act_of_digits(report, len(fit), data.labels.summary()["known_share"]), _act_of_names(seed)]
     demo_page.write("Learning from few labels, and from none", acts, out / "summary.html")
     print_scores(list_scores(report), out / "report.html", as_json)
