@@ -50,6 +50,8 @@ class Dataset:
     >>> data = partly.read("digits")
     >>> len(data.items), data.labels.names[:2], data.truth is None
     (1200, ('0', '1'), True)
+    >>> data
+    Dataset(1,200 items of shape (64,), Labels(1200 items x 15 labels: 3822 yes, 14178 no, 0.0% unknown), test: 597 items)
     """
 
     items: Items
@@ -64,6 +66,10 @@ class Dataset:
         for what, labels in (("labels", self.labels), ("truth", self.truth)):
             if labels is not None and len(labels) != len(self.items):
                 raise DataError(f"{len(self.items)} items, but {what} of {len(labels)}.")
+
+    def __repr__(self) -> str:
+        test = "" if self.test is None else f", test: {len(self.test.items):,} items"
+        return f"Dataset({len(self.items):,} items of shape {tuple(self.items.shape)}, {self.labels!r}{test})"
 
     @cached_property
     def digest(self) -> str:
