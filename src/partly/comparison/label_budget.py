@@ -150,9 +150,9 @@ def sentences(study: Study) -> list[str]:
         sentences = [f"{name_scheme(best)} and {others} share the lead: they do not differ significantly."]
     else:
         significant = sum(_leads_alone(best, points) for points in study.budgets().values())
-        times = "each time" if significant == ranking.wins[0] else f"{significant} times"
+        times = "each time significantly" if significant == ranking.wins[0] else f"significantly at {significant}"
         sentences = [
-            f"The best way to spend a label budget is {name_scheme(best)}: it has {wins}, {times} significantly."
+            f"The best way to spend a label budget is {name_scheme(best)}: it has {wins}, {times}."
         ]
     sentences += [_describe_lead(study, best, other) for other in study.schemes() if other != best]
     sentences += [_find_equal_budget(study, best, point) for point in study.points_without_share()]

@@ -49,7 +49,7 @@ def hidden_yes(context: CheckContext) -> list[Finding]:
     weak = int(((yes < MIN_YES) & (unknown > 0)).sum())
     text = f"About {hidden.sum():.0f} yes are hidden among {unknown.sum()} unknown entries ({yes.sum()} are known)."
     if weak:
-        text += f" The estimate is weak for the {weak} labels with fewer than {MIN_YES} known yes."
+        text += f" The estimate is weak for labels with fewer than {MIN_YES} known yes ({weak} of {len(yes)})."
     if not no.any():
         text += " Only yes is known, so the estimate is too high for labels that are hard to predict."
     numbers = {"hidden": {name: round(float(h), 1) for name, h in zip(labels.names, hidden, strict=True)}}
