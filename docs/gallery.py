@@ -119,7 +119,7 @@ def served(folder: Path) -> Iterator[str]:
         port = free.getsockname()[1]
     words = (
         "annotate features.csv --labels few.csv --ledger labels.db --show photos --guidelines guidelines.toml "
-        f"--votes 2 --accounts --method bce --port {port}"
+        f"--votes 2 -n 12 --accounts --method bce --port {port}"
     )
     process = subprocess.Popen(
         [sys.executable, "-m", "partly", *words.split()], cwd=folder, stderr=subprocess.PIPE, text=True
@@ -148,7 +148,10 @@ def photograph_annotation(browser: Any, link: str) -> None:
     lead.goto(f"{address}/label")
     answer(lead, "yn")
     photograph(lead, "by-label")
-    answer(other, "nn")
+    for _ in range(2):  # screens, answered otherwise
+        other.reload()
+        other.locator(".question").first.wait_for(timeout=120_000)
+        answer(other, "n" * other.locator(".question").count())
     pages = ("item", "overview", "people", "disagreements", "account")
     for title, path in zip(("by-item", *pages[1:]), pages, strict=True):
         lead.goto(f"{address}/{path}")

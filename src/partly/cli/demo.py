@@ -105,9 +105,9 @@ def _act_of_names(seed: int) -> demo_page.Act:
         f"With {_demo_names.QUESTIONS} answers: {_points(scores[ours[1]])}."
     )
     text = (
-        f"{half} short texts to learn from and {len(data.items) - half} to score. Topics: {', '.join(data.labels.names)}. "
-        "A pretrained encoder knows what the names mean. The answers are simulated: each says whether one text is about "
-        "one topic."
+        f"{half} short texts to learn from and {len(data.items) - half} to score. "
+        f"Topics: {', '.join(data.labels.names)}. A pretrained encoder knows what the names mean. "
+        "The answers are simulated: each says whether one text is about one topic."
     )
     return Act(title, result, text, {"Ranking (mean average precision)": scores}, ours)
 

@@ -151,9 +151,7 @@ def sentences(study: Study) -> list[str]:
     else:
         significant = sum(_leads_alone(best, points) for points in study.budgets().values())
         times = "each time significantly" if significant == ranking.wins[0] else f"significantly at {significant}"
-        sentences = [
-            f"The best way to spend a label budget is {name_scheme(best)}: it has {wins}, {times}."
-        ]
+        sentences = [f"The best way to spend a label budget is {name_scheme(best)}: it has {wins}, {times}."]
     sentences += [_describe_lead(study, best, other) for other in study.schemes() if other != best]
     sentences += [_find_equal_budget(study, best, point) for point in study.points_without_share()]
     sentences += [PARTLY_KNOWN.format(study.known)] if study.known < 1 else []

@@ -50,8 +50,8 @@ class Dataset:
     >>> data = partly.read("digits")
     >>> len(data.items), data.labels.names[:2], data.truth is None
     (1200, ('0', '1'), True)
-    >>> data
-    Dataset(1,200 items of shape (64,), Labels(1200 items x 15 labels: 3822 yes, 14178 no, 0.0% unknown), test: 597 items)
+    >>> data[:9]
+    Dataset(9 items of shape (64,), Labels(9 items x 15 labels: 28 yes, 107 no, 0.0% unknown), 597 test items)
     """
 
     items: Items
@@ -68,7 +68,7 @@ class Dataset:
                 raise DataError(f"{len(self.items)} items, but {what} of {len(labels)}.")
 
     def __repr__(self) -> str:
-        test = "" if self.test is None else f", test: {len(self.test.items):,} items"
+        test = "" if self.test is None else f", {len(self.test.items):,} test items"
         return f"Dataset({len(self.items):,} items of shape {tuple(self.items.shape)}, {self.labels!r}{test})"
 
     @cached_property
