@@ -27,6 +27,7 @@ from partly.data.formats.digits import to_images
 
 FOLDER = Path(__file__).parent / "gallery"
 VIEWPORT = {"width": 1000, "height": 700}
+MILLISECONDS = 120_000  # for a page, on a machine that is busy
 COLORS = 96  # of a picture, which keeps it small
 ITEMS, TRAINING_SHARE = 300, 0.2
 NAMES = ("even", "prime", "has a loop")
@@ -138,19 +139,21 @@ def photograph_annotation(browser: Any, link: str) -> None:
 
     address = link.partition("/join")[0]
     lead, other = (browser.new_context(viewport=VIEWPORT).new_page() for _ in range(2))
+    for person in (lead, other):
+        person.set_default_timeout(MILLISECONDS)
     lead.goto(f"{address}/log-in")
     photograph(lead, "sign-in")
     join(lead, link, "anna")
     lead.goto(f"{address}/people")
     lead.get_by_role("button", name="Create link").click()
-    expect(lead.locator("#invitation")).to_have_value(re.compile("token="))
+    expect(lead.locator("#invitation")).to_have_value(re.compile("token="), timeout=MILLISECONDS)
     join(other, lead.locator("#invitation").input_value(), "ben")
     lead.goto(f"{address}/label")
     answer(lead, "yn")
     photograph(lead, "by-label")
     for _ in range(2):  # screens, answered otherwise
         other.reload()
-        other.locator(".question").first.wait_for(timeout=120_000)
+        other.locator(".question").first.wait_for(timeout=MILLISECONDS)
         answer(other, "n" * other.locator(".question").count())
     pages = ("item", "overview", "people", "disagreements", "account")
     for title, path in zip(("by-item", *pages[1:]), pages, strict=True):
@@ -168,7 +171,7 @@ def join(page: Any, link: str, name: str) -> None:
 
 
 def answer(page: Any, keys: str) -> None:
-    page.locator(".question").first.wait_for(timeout=120_000)
+    page.locator(".question").first.wait_for(timeout=MILLISECONDS)
     for count, key in enumerate(keys, 1):
         page.keyboard.press(key)
         page.locator(".question[data-saved]").nth(count - 1).wait_for()
