@@ -55,7 +55,8 @@ class Answers:
 
 def is_question_file(path: PathLike) -> bool:
     """Return whether the file is a table with the columns of a question file."""
-    return is_table(Path(path)) and set(COLUMNS) <= set(open_table(path).header)
+    path = Path(path)
+    return is_table(path) and set(COLUMNS) <= set(open_table(path).header)
 
 
 def write_questions(
