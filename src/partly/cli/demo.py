@@ -71,8 +71,8 @@ def _act_of_digits(report: page.Report, items: int, known_share: float) -> demo_
     decide = {run.view.title: (run.scores or {}).get("OF1", float("nan")) for run in report.run_scores}
     pair = {name: f"{_points(rank[name])} and {_points(decide[name])}" for name in rank}
     result = (
-        f"auto scores {_points(rank['auto'])} for ranking and {_points(decide['auto'])} for yes / no decisions. "
-        f"Treating unknown as no scores {pair[NAIVE]}; knowing every label, {pair[UPPER]}."
+        f"The default, auto, scores {_points(rank['auto'])} for ranking and {_points(decide['auto'])} for yes / no "
+        f"decisions. Treating unknown as no scores {pair[NAIVE]}; knowing every label, {pair[UPPER]}."
     )
     return Act(
         "Digits: one label of each is known",
