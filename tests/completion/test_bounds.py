@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, hypergeom
 
-from partly.completion.bounds import SequentialTest, Stakes, fewest_yes, leading, log_evidence, p_value_missed, wrong_p
+from partly.completion.bounds import SequentialTest, fewest_yes, leading, log_evidence, p_value_missed, wrong_p
 
 
 def slow_wrong_p(errors: int, sample: int, zone: int, wrong: int) -> float:
@@ -109,26 +109,21 @@ def test_evidence_grows_with_losses_below_zero() -> None:
     assert log_evidence(np.empty(0), 1.0) == 0.0
 
 
-STAKES = (None, Stakes(0.02, 0.1), Stakes(0.2, 0.3))
-
-
-@pytest.mark.parametrize("stakes", STAKES)
 @pytest.mark.parametrize(("zone", "wrong"), [(7, 2), (8, 3), (6, 5)])
-def test_a_race_is_seldom_won_by_chance_whenever_one_looks(zone: int, wrong: int, stakes: Stakes | None) -> None:
+def test_a_race_is_seldom_won_by_chance_whenever_one_looks(zone: int, wrong: int) -> None:
     """Every order of a zone that just bears the claim out: the evidence may be looked at after each draw."""
     orders = list(itertools.combinations(range(zone), wrong))
     for risk in (0.2, 0.4, 0.7):
         won = 0
         for places in orders:
             errors = np.isin(np.arange(zone), places)
-            tests = (SequentialTest.of(errors[:n], zone, wrong, stakes) for n in range(1, zone + 1))
+            tests = (SequentialTest.of(errors[:n], zone, wrong) for n in range(1, zone + 1))
             won += any(test.log >= -math.log(risk) for test in tests)
         assert won / len(orders) <= risk
 
 
-@pytest.mark.parametrize("stakes", STAKES)
 @pytest.mark.parametrize("precision", [0.5, 0.75])
-def test_unasked_entries_are_seldom_certified_wrongly(precision: float, stakes: Stakes | None) -> None:
+def test_unasked_entries_are_seldom_certified_wrongly(precision: float) -> None:
     """Every zone of 9 and every order: certified at some time, though too many of the unasked entries are wrong."""
     zone, risk = 9, 0.3
     for wrong in range(zone + 1):
@@ -139,24 +134,18 @@ def test_unasked_entries_are_seldom_certified_wrongly(precision: float, stakes: 
             for drawn in range(1, zone):
                 allowed = math.floor((1 - precision) * (zone - drawn))
                 claim = allowed + 1 + int(errors[:drawn].sum())
-                passes = SequentialTest.of(errors[:drawn], zone, claim, stakes).log >= -math.log(risk)
+                passes = SequentialTest.of(errors[:drawn], zone, claim).log >= -math.log(risk)
                 if passes and errors[drawn:].sum() > allowed:
                     broken += 1
                     break
         assert broken / len(orders) <= risk
 
 
-@given(st.lists(st.booleans(), max_size=20), st.integers(1, 30), st.sampled_from(STAKES))
-def test_evidence_grows_with_the_claim(errors: list[bool], wrong: int, stakes: Stakes | None) -> None:
+@given(st.lists(st.booleans(), max_size=20), st.integers(1, 30))
+def test_evidence_grows_with_the_claim(errors: list[bool], wrong: int) -> None:
     """So a claim that depends on the errors so far is tested as safely as a fixed one."""
-    less, more = (SequentialTest.of(np.array(errors, bool), 40, claim, stakes).log for claim in (wrong, wrong + 1))
+    less, more = (SequentialTest.of(np.array(errors, bool), 40, claim).log for claim in (wrong, wrong + 1))
     assert less <= more + 1e-12
-
-
-def test_stakes_fall_with_the_share_of_errors() -> None:
-    stakes = Stakes(0.05, 0.1).after(np.array([0, 0, 3, 30]), np.array([0, 30, 30, 30]))
-    assert stakes[1] > stakes[0] > stakes[2] > stakes[3] == 0.1
-    assert stakes[0] == pytest.approx(1 - (0.05 / 0.95) / (0.1 / 0.9))
 
 
 def test_a_race_says_how_many_draws_it_takes() -> None:

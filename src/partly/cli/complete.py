@@ -229,20 +229,23 @@ def _show_preview(completion: Completion, data: str, page: Path | None, as_json:
     from partly.completion import preview_page
     from partly.completion.preview import preview
 
-    expected = preview(completion.entry_scores, completion.terms)
-    advice = "No target would fill in a third of the hidden yes. Add known labels first, e.g. with `partly query`."
+    expected, budget = preview(completion.entry_scores, completion.terms), completion.terms.budget
+    advice = (
+        "No target is worthwhile: each would fill in less than a third of the hidden yes, or too little of it could be "
+        "certified. Add known labels first, e.g. with `partly query`, or raise --budget-questions."
+    )
     if expected.proposal is not None:
         advice = f"Proposal: --precision {expected.proposal:g} --max-missed 0.05."
     if page is not None:
         unknown = int(completion.entry_scores.candidates.sum())
-        preview_page.write(page, f"Preview of completing {Path(data).name}", expected, unknown, advice)
+        preview_page.write(page, f"Preview of completing {Path(data).name}", expected, unknown, budget, advice)
     if print_json(expected.to_json() | {"page": None if page is None else str(page)}, as_json):
         return
-    yes = Table("precision", "filled in as yes", "of the hidden yes", "expected wrong", "answers needed")
+    headings = "precision", "filled in as yes", "of the hidden yes", "expected wrong", f"certified by {budget} answers"
+    yes = Table(*headings)
     for target in expected.yes:
-        answers = "-" if target.answers_needed is None else str(target.answers_needed)
-        share = f"{target.share_of_hidden_yes:.0%}"
-        yes.add_row(f"{target.precision:g}", str(target.filled), share, f"{target.wrong:.0f}", answers)
+        shares = f"{target.share_of_hidden_yes:.0%}", f"{target.wrong:.0f}", f"{target.certified:.0f}"
+        yes.add_row(f"{target.precision:g}", str(target.filled), *shares)
     no = Table("missed share", "filled in as no", "hidden yes lost")
     for lost in expected.no:
         no.add_row(f"{lost.max_missed:g}", str(lost.filled), f"{lost.lost_yes:.0f} of {expected.hidden_yes:.0f}")

@@ -18,15 +18,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp, ndtr
+from scipy.special import logsumexp
 from scipy.stats import hypergeom
 
 Floats = npt.NDArray[np.float64]
 
 BETS = (0.95, 0.75, 0.5, 0.25, 0.1)  # shares of the largest bet that cannot lose everything, equally weighted
-STAKE = 0.8  # of a sequential test without a prediction; optimal if a fifth of the allowed errors occur
-MIN_STAKE, MAX_STAKE = 0.1, 0.9
-PREDICTION_DRAWS = 30  # number of draws that the predicted share of errors counts for
+STAKE = 0.8  # of a sequential test; optimal if a fifth of the allowed errors occur
 
 
 def wrong_p(errors: Any, sample: Any, zone: Any, wrong: Any) -> Any:
@@ -90,30 +88,11 @@ def leading(passed: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class Stakes:
-    """Stakes of a sequential test that follow the errors so far: Kelly's bet on their share.
-
-    predicted: share of errors before the first draw; allowed: share of errors that the claim states. Neither depends on
-    the draws of the test, so that the test stays valid.
-    """
-
-    predicted: float
-    allowed: float
-
-    def after(self, errors: npt.NDArray[Any], drawn: npt.NDArray[Any]) -> Floats:
-        """Return the stakes of the draws that follow so many draws and errors."""
-        share = (PREDICTION_DRAWS * self.predicted + errors) / (PREDICTION_DRAWS + drawn)
-        odds = share / np.maximum(1 - share, 1e-9)
-        allowed_odds = max(self.allowed, 1e-9) / (1 - min(self.allowed, 1 - 1e-9))
-        return np.asarray(np.clip(1 - odds / allowed_odds, MIN_STAKE, MAX_STAKE), np.float64)
-
-
-@dataclass(frozen=True)
 class SequentialTest:
     """Anytime-valid test, by draws without replacement, of the claim that a zone has `wrong` wrong entries or more.
 
     `log`: log evidence against the claim after all draws. If the claim is true, evidence of 1 / risk or more has at
-    most probability `risk`, at any stopping time. The evidence grows with `wrong`. stakes: None for a constant stake.
+    most probability `risk`, at any stopping time. The evidence grows with `wrong`.
     """
 
     zone: int
@@ -121,44 +100,27 @@ class SequentialTest:
     drawn: int
     errors: int
     log: float
-    stakes: Stakes | None = None
 
     @classmethod
-    def of(cls, errors: npt.NDArray[np.bool_], zone: int, wrong: int, stakes: Stakes | None = None) -> SequentialTest:
+    def of(cls, errors: npt.NDArray[np.bool_], zone: int, wrong: int) -> SequentialTest:
         """Test these draws. errors: whether each draw was an error, in order, [K]."""
         before: npt.NDArray[np.int64] = np.cumsum(errors) - errors
-        drawn = np.arange(len(errors))
-        stake = _stakes(stakes, before, drawn)
-        right = _gains(zone, np.asarray(wrong - before), drawn, stake)
-        gains = np.where(errors, np.log1p(-stake), right)
+        right = _gains(zone, np.asarray(wrong - before), np.arange(len(errors)))
+        gains = np.where(errors, math.log1p(-STAKE), right)
         proved = bool(errors.sum() >= wrong)  # the claim is certain
-        return cls(zone, wrong, len(errors), int(errors.sum()), -math.inf if proved else float(gains.sum()), stakes)
+        return cls(zone, wrong, len(errors), int(errors.sum()), -math.inf if proved else float(gains.sum()))
 
     def count_needed_draws(self, risk: float, most: int) -> int | None:
         """Return how many draws without error give enough evidence; None if more than `most`."""
         draws = np.arange(self.drawn, min(self.drawn + most, self.zone))
         errors = np.full(len(draws), self.errors)
-        gains = _gains(self.zone, self.wrong - errors, draws, _stakes(self.stakes, errors, draws))
+        gains = _gains(self.zone, self.wrong - errors, draws)
         ahead = np.concatenate([[0.0], np.cumsum(gains)])
         enough = np.flatnonzero(self.log + ahead >= -math.log(risk))
         return int(enough[0]) if len(enough) else None
 
 
-def pass_probability(stakes: Stakes, draws: int, risk: float) -> float:
-    """Return roughly the probability that a test passes within so many draws, if the predicted share is right."""
-    share = min(stakes.predicted, 1.0)
-    stake = float(stakes.after(np.zeros(1), np.zeros(1))[0])
-    right, wrong = math.log1p(stake * stakes.allowed / (1 - stakes.allowed)), math.log1p(-stake)
-    mean = draws * ((1 - share) * right + share * wrong)
-    deviation = math.sqrt(draws * share * (1 - share)) * (right - wrong)
-    return float(ndtr((mean + math.log(risk)) / max(deviation, 1e-9)))
-
-
-def _stakes(stakes: Stakes | None, errors: npt.NDArray[Any], drawn: npt.NDArray[Any]) -> Floats:
-    return np.full(len(drawn), STAKE) if stakes is None else stakes.after(errors, drawn)
-
-
-def _gains(zone: int, left: npt.NDArray[Any], drawn: npt.NDArray[Any], stake: Floats) -> Floats:
+def _gains(zone: int, left: npt.NDArray[Any], drawn: npt.NDArray[Any]) -> Floats:
     """Log evidence added by a draw without error, if `left` wrong entries are claimed among the rest."""
     share = np.clip(left / np.maximum(zone - drawn, 1), 0, 1 - 1e-9)
-    return np.asarray(np.log1p(stake * share / (1 - share)))
+    return np.asarray(np.log1p(STAKE * share / (1 - share)))

@@ -166,7 +166,7 @@ def certify_by_answers(
     """
     answers = np.where(entries.candidates, answered.rows(slice(None)), 0).astype(np.int8)
     pilot = 0 if calibrated else math.floor(PILOT_SHARE * terms.budget)
-    rules = audit.Rules(terms.precision, terms.max_missed, terms.yes_risk, terms.other_risk, terms.budget, pilot)
+    rules = audit.Rules(terms.precision, terms.max_missed, terms.risk, terms.other_risk, terms.budget, pilot)
     state = audit.advance_audit(entries, answers, rules, seed)
     drawn = Pilot.draw(entries, seed, pilot)
     estimated = None

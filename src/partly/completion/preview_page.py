@@ -13,17 +13,18 @@ from partly.report.plots import NO, YES
 Points = list[tuple[float, float, str]]  # x, y, tooltip
 
 
-def write(path: Path, title: str, expected: Preview, unknown: int, advice: str) -> None:
-    """Write the page atomically. unknown: number of unknown entries; advice: what to do next."""
-    write_file(path, render(title, expected, unknown, advice).encode("utf-8", "replace"))
+def write(path: Path, title: str, expected: Preview, unknown: int, budget: int, advice: str) -> None:
+    """Write the page atomically. unknown: number of unknown entries; budget: of answers; advice: what to do next."""
+    write_file(path, render(title, expected, unknown, budget, advice).encode("utf-8", "replace"))
 
 
-def render(title: str, expected: Preview, unknown: int, advice: str) -> str:
+def render(title: str, expected: Preview, unknown: int, budget: int, advice: str) -> str:
     """Return the page as HTML."""
     return load_template("preview.html").render(
         title=title,
         expected=expected,
         unknown=unknown,
+        budget=budget,
         advice=advice,
         yes_picture=_draw(_yes_points(expected), "precision of yes", "% of the hidden yes", YES),
         no_picture=_draw(_no_points(expected, unknown), "% of the hidden yes lost", "% filled in as no", NO),
