@@ -65,6 +65,18 @@ def test_solved_starts_are_carried_over_too(tmp_path: Path) -> None:
     torch.testing.assert_close(second[1:], third[1:])
 
 
+def test_kernel_features_of_other_items_are_refused(tmp_path: Path) -> None:
+    """Scores of a start on kernel features mean nothing with the landmarks of other items."""
+    kernel = {"method": "em", "head": "auto", "head_settings": {}, "epochs": 1}
+    model(tmp_path / "run", **kernel).fit(X, labels(OLD))
+    same = model(**kernel, lr=1e-12).fit(X, labels(OLD), start_from=tmp_path / "run")
+    old = Classifier.load(tmp_path / "run")
+    np.testing.assert_allclose(same.decision_function(X), old.decision_function(X), atol=1e-5)
+    for items in (X[:30], X[::-1].copy() + 1):
+        with pytest.raises(SettingError, match="starts at a baseline that is solved on kernel features"):
+            model(**kernel).fit(items, labels(OLD)[: len(items)], start_from=tmp_path / "run")
+
+
 def test_who_starts_from_whom() -> None:
     assert match_labels(NEW, OLD) == [(0,), (), (), ()]
     assert match_labels(NEW, OLD, {"Rock": ["stone", "sand", "gone"], "Cat": []}) == [(0,), (1, 2), (), ()]

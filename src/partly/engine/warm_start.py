@@ -17,6 +17,7 @@ from partly.labels import Hierarchy
 from partly.networks import Network
 
 HEADS = ("linear", "mlp", "kernel")  # in which a label has a row of weights to itself, and nothing else of its own
+LANDMARKS = ".landmarks"  # of kernel features: what items are compared with
 ALIKE = ("method", "head", "head_settings", "backbone", "backbone_settings")  # what must be the same
 
 
@@ -56,6 +57,12 @@ def warm_start(before: FittedModel, plan: Plan, sources: Sequence[Sequence[int]]
     }
     inside = tuple(f"method.{name}." for name in networks)
     fresh, old = method.weights(), before.method.weights()
+    if any(_differs(name, fresh, old) for name in fresh if LANDMARKS in name):
+        raise SettingError(
+            f"start_from: {config.method} with the head {config.head} starts at a baseline that is solved on kernel "
+            "features, and these compare items with other training items than in the finished run. Train anew: leave "
+            "out start_from. Or use the same items, or the head linear in both runs."
+        )
     start: dict[str, Tensor] = {}
     for name, tensor in fresh.items():
         if name in heads:
@@ -72,6 +79,10 @@ def warm_start(before: FittedModel, plan: Plan, sources: Sequence[Sequence[int]]
             )
         start[name] = old[name]
     return start
+
+
+def _differs(name: str, fresh: Mapping[str, Tensor], old: Mapping[str, Tensor]) -> bool:
+    return name not in old or old[name].shape != fresh[name].shape or not old[name].equal(fresh[name])
 
 
 def match_labels(
