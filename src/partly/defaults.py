@@ -28,7 +28,7 @@ def choose(
 
     `auto` is a portfolio on features, unless a head is requested or the portfolio takes too much memory. Otherwise, and
     on images, it is the plain method for the known labels. An open head is `kernel` if the method is solved or starts
-    at a solved baseline, else `mlp`.
+    at a solved baseline (`linear` where a backbone is trained), else `mlp`.
     """
     reason = "as requested"
     task = Task(items, labels.shape[1], ResolvedConfig(head="kernel", optimizer=optimizer, backbone=backbone))
@@ -44,6 +44,8 @@ def choose(
         info = methods.find(method)
         kernel = method == PORTFOLIO or (fits and info.about.terms is not None) or info.starts_solved(solved)
         head = "kernel" if kernel else "mlp"
+        if head == "kernel" and items.kind != "features":  # distances of kernels have no gradient where they are 0
+            head = "linear"
     return method, head, reason
 
 

@@ -86,6 +86,15 @@ def test_where_it_improves_a_copy_of_the_backbone_learns(monkeypatch: pytest.Mon
     assert np.array_equal(again.logits(as_items(X)), fitted.logits(as_items(X)))
 
 
+def test_an_open_head_is_linear_and_three_folds_choose_the_steps() -> None:
+    """A kernel has no gradient where distances are 0, and the rate follows from the width of the head."""
+    plan = plan_of("em", SOME, head="auto")
+    assert (plan.config.head, plan.config.lr, plan.config.epochs) == ("linear", 1 / 12, 4)
+    start = plan.build().task.start
+    assert start is not None
+    assert start.baseline.search_folds == 3
+
+
 def test_random_weights_start_at_random(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backbones, "weights_of", lambda name, settings: backbones.RANDOM)
     assert plan_of("em", SOME).config.start == "random"

@@ -250,6 +250,7 @@ def numbers_from_solved(config: ResolvedConfig, items: Items, batch_size: int) -
     """
     steps = -(-len(items) // batch_size)
     epochs = min(MAX_EPOCHS_FROM_SOLVED, max(MIN_EPOCHS_FROM_SOLVED, -(-STEPS_FROM_SOLVED // steps)))
+    epochs = epochs if items.kind == "features" else MIN_EPOCHS_FROM_SOLVED  # those of a backbone take long
     lr = 1e-3
     if config.head in (*LINEAR_HEADS, "kernel"):
         width = networks.feature_width(items, config.backbone, config.backbone_settings)

@@ -34,7 +34,6 @@ from partly.solvers.solved_readout import SolvedReadout
 
 MAX_HELD_OUT = 2000  # items, about: a search over steps needs no more of them
 MAX_SEARCH_FOLDS = 3  # bounds the cost of that search by a few fits of the baseline
-MAX_BACKBONE_FOLDS = 1  # of a search that trains a backbone
 INNER_FOLDS = 3  # for out-of-fold scores within the part that a fold leaves
 ITEMS_AT_ONCE = 64  # through a backbone
 MAX_PREPARED_BYTES = 1 << 29  # of features that are computed once
@@ -95,8 +94,7 @@ class Baseline:
         self.fold = self.method.fold(self.pool)
         count = int(self.fold.max()) + 1
         enough = -(-MAX_HELD_OUT * count // max(1, len(self.fold)))
-        most = MAX_SEARCH_FOLDS if self.body is None else MAX_BACKBONE_FOLDS
-        self.search_folds = min(count, enough, most)  # the first ones, which a search over steps holds out
+        self.search_folds = min(count, enough, MAX_SEARCH_FOLDS)  # the first ones, which a search over steps holds out
 
     def start(self) -> Start:
         """Return the start on all items."""
