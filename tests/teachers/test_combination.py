@@ -83,7 +83,10 @@ def test_gaps_of_the_teacher_leave_the_model() -> None:
     found = combination.fit(model, [teacher], labels).combination
     combined = found(model, [teacher])
     assert np.isfinite(combined).all()
-    expected = found.bias + found.slopes[0] * (model[::2] - found.center)
+    centered = model[::2] - found.center
+    yes, no = labels.counts()
+    bounded = centered / np.sqrt(1 + (centered / np.log(np.minimum(yes, no))) ** 2)
+    expected = found.bias + found.slopes[0] * bounded
     np.testing.assert_allclose(combined[::2], expected, rtol=1e-5, atol=1e-5)
 
 
@@ -125,7 +128,14 @@ def test_out_of_fold_logits_come_from_other_folds() -> None:
 def _parts(model: np.ndarray, teacher: np.ndarray, labels: Labels) -> tuple:
     fixed = combination.fit(model, [teacher], simulated(0.2)[3])
     entries = combination.collect(
-        model, fixed.combination.center, [teacher], fixed.combination.standardizations, labels, None, False
+        model,
+        fixed.combination.center,
+        fixed.combination.bound,
+        [teacher],
+        fixed.combination.standardizations,
+        labels,
+        None,
+        False,
     )
     slopes = combination.Slopes(
         fixed.combination.slopes.astype(float),

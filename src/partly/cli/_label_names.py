@@ -28,6 +28,18 @@ def read_labels(path: Path) -> tuple[list[str], dict[str, Guideline]]:
     return names, guidelines
 
 
+def read_described_names(path: Path) -> tuple[list[str], dict[str, str | list[str]]]:
+    """Read label names, with phrasings where the file is TOML."""
+    from partly.teachers.wording import read_descriptions
+
+    if path.suffix.lower() != ".toml":
+        return read_names(path), {}
+    descriptions = read_descriptions(path)
+    if not descriptions:
+        raise DataError(f'{path}: holds no labels. Write lines such as cat = "a small animal".')
+    return list(descriptions), descriptions
+
+
 def read_names(path: Path) -> list[str]:
     """Read label names, one per line."""
     try:

@@ -30,6 +30,9 @@ def holdout_line(count: int, items: int, test: bool) -> str:
     return f"{'Held out':<{WIDTH}}{count:,} of {items:,} items, for {use}"
 
 
+WITHOUT_LABELS = f"{'Model':<{WIDTH}}none, because no label is known: all scores are the teacher's, and not calibrated"
+
+
 def model_line(fitted: FittedModel) -> str:
     """Name the method, and of a portfolio its heaviest models."""
     recipe, parts = fitted.config, fitted.method.notes.get("portfolio", ())

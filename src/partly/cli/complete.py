@@ -19,6 +19,7 @@ from partly.cli.options import (
     Method,
     Scenario,
     Seed,
+    Teacher,
     model_option,
     option,
     output_option,
@@ -83,6 +84,7 @@ def complete(
     folds: Annotated[
         int | None, training_option("Number of folds for out-of-fold scores.  [default: the method's, or 5]")
     ] = None,
+    teacher: Teacher = None,
     run: Annotated[Path | None, model_option("Run folder for the model, for `partly explain`.")] = None,
     compare: Annotated[bool, output_option("Train on the completed labels, too, and report whether they help.")] = True,
     device: Device = "auto",
@@ -94,10 +96,14 @@ def complete(
     Of the entries filled in as yes, at least --precision are yes. Of the hidden yes, at most --max-missed become no. A
     few questions for people are written, whose answers certify this; --mechanism at-random certifies by known entries.
     """
-    from partly.cli._datasets import apply_scenario, select_items
+    import numpy as np
+
+    from partly.cli._datasets import apply_scenario, select_items, with_ids
     from partly.cli.explain import record_source
     from partly.completion import complete as fill_in
     from partly.completion.downstream import measure_benefit
+    from partly.config import TrainConfig
+    from partly.engine.teaching import name_rows
     from partly.estimators.classifier import Classifier
     from partly.ledger import Ledger, without_password
 
@@ -110,8 +116,18 @@ def complete(
     # Opened before training, so that a missing ledger is reported at once.
     ledger = None if outputs.ledger is None else Ledger(without_password(outputs.ledger))
     model = Classifier(
-        method, head=head, budget=budget, run_dir=run, device=device, seed=seed, hierarchy=opened.hierarchy
+        method,
+        head=head,
+        budget=budget,
+        run_dir=run,
+        device=device,
+        seed=seed,
+        hierarchy=opened.hierarchy,
+        teacher=teacher,
     )
+    if teacher is not None:
+        rows = with_ids(opened.labels, np.arange(len(opened.labels)))
+        model.set_params(teacher=name_rows(TrainConfig(teacher=teacher), rows.ids).teacher)
     answered = _read_answers(opened, answers or [])
     completion = fill_in(
         model,

@@ -112,6 +112,7 @@ Method = Annotated[
     ),
 ]
 Head = Annotated[str, model_option("Network on top of the features: linear, mlp, kernel, ...")]
+Teacher = Annotated[str | None, model_option("Scores besides the labels: names, a score file, a run folder, or none.")]
 MethodSetting = Annotated[list[str] | None, model_option("Setting of the method: name=value. Repeatable.", "--setting")]
 HeadSetting = Annotated[
     list[str] | None, model_option("Setting of the head, for example hidden=256. Repeatable.", "--head-setting")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from partly.cli._label_names import read_names
+from partly.cli._label_names import read_described_names
 from partly.cli._language_model import LanguageModelOptions, ask, refuse_encoder_options
 from partly.cli.app import command
 from partly.cli.dataclass_options import Omit
@@ -22,7 +22,9 @@ def teach(
     names: Annotated[
         Path,
         data_option(
-            "Text file with one label name per line, or TOML with a guideline per label.", "--names", "--labels"
+            "Text file with one label name per line, or TOML with phrasings or a guideline per label.",
+            "--names",
+            "--labels",
         ),
     ],
     out: Annotated[Path | None, output_option("File for the scores: .csv or .parquet, one row per item.")] = None,
@@ -41,16 +43,19 @@ def teach(
 ) -> None:
     """Score items without labels: by label names or a language model.
 
-    Scores by names are standardized per label and per item: 0 is the mean, 1 a standard deviation. A language model
-    (--url and --model) gives probabilities. Rank items by the scores, or pass the file to `partly train --teacher`.
+    Scores by names are standardized per label and per item: 0 is the mean, 1 a standard deviation. Codes such as c17
+    have no score. A language model (--url and --model) gives probabilities. Rank items by the scores, or pass the file
+    to `partly train --teacher`.
     """
+    import numpy as np
+
     from partly import data as files
     from partly.data.hierarchy_table import read_hierarchy
     from partly.distributed.devices import device_of
     from partly.teachers.contract import vocabulary
     from partly.teachers.label_names import LabelNames
     from partly.teachers.standardization import measure
-    from partly.teachers.wording import codes
+    from partly.teachers.wording import check_names, codes, describe_codes, read_descriptions
 
     opened = files.read(data, skip_bad=reading.skip_bad, size=reading.size, absent="unknown", uncertain="unknown")
     part = opened.test or opened
@@ -60,15 +65,20 @@ def teach(
         return
     if out is None:
         raise SettingError("Give --out, the file for the scores.")
-    label_names = read_names(names)
+    label_names, phrasings = read_described_names(names)
     hierarchy = None if reading.hierarchy is None else read_hierarchy(reading.hierarchy, label_names)
-    teacher = LabelNames(descriptions, encoder, prompts=prompt, hierarchy=hierarchy, device=device_of(device))
-    silent = codes(label_names, teacher.descriptions)
+    described = phrasings if descriptions is None else phrasings | read_descriptions(descriptions)
+    teacher = LabelNames(described, encoder, prompts=prompt, hierarchy=hierarchy, device=device_of(device))
+    check_names(label_names, described)
+    silent = codes(label_names, described)
     if silent:
-        say(f"Warning: {len(silent)} of {len(label_names)} names are codes and get no score: {', '.join(silent[:5])}")
+        say(f"Warning: {describe_codes(silent, len(label_names))}")
     labels = vocabulary(label_names, part.labels.ids)
     standardization = measure(teacher.score_blocks(part.items, labels))
-    blocks = (standardization.per_item(block) for block in teacher.score_blocks(part.items, labels))
+    blocks = (
+        np.where(np.isfinite(block), standardization.per_item(block), np.nan)
+        for block in teacher.score_blocks(part.items, labels)
+    )
     files.write_scores(out, blocks, part.labels.ids, label_names)
     say(f"{len(part.items)} items scored for {len(label_names)} labels: {out}")
     print_json({"items": len(part.items), "labels": len(label_names), "out": out}, as_json)

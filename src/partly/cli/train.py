@@ -143,11 +143,12 @@ def train(
 
     from partly import engine
     from partly.cli import _train_summary as summary
-    from partly.cli._datasets import apply_scenario, select_items
+    from partly.cli._datasets import apply_scenario, select_items, with_ids
     from partly.cli.explain import record_source
     from partly.data import split_holdout
     from partly.data.formats import ledger_db
     from partly.distributed.group import process_group
+    from partly.engine import teaching
 
     out, labels = Output(say, detail or say, show or say), reading.labels
     with process_group().rank_zero_first():  # the first process scans every image, the others find its results
@@ -164,6 +165,10 @@ def train(
     config = replace(config, run_dir=run)
     prepared = _prepare(config, opened, out)
     opened = replace(opened, items=prepared.items, labels=prepared.labels)
+    config = teaching.name_rows(config, with_ids(opened.labels, np.arange(len(opened.labels))).ids)
+    nothing_known = not opened.labels.known_per_item().any()
+    if hold_out is None and nothing_known:
+        hold_out = 0.0  # there is nothing to score
     if hold_out is None:
         hold_out = 0.0 if opened.test is not None and _has_one_epoch(config, prepared) else HOLD_OUT
     fit, hold = split_holdout(listed, hold_out, config.seed)
@@ -175,9 +180,13 @@ def train(
         return {}
     record_source(run, data, labels, reading.meaning, scenario, config.seed)
     method, twice = scored.config.method, final is not scored
-    say(summary.model_line(final))
+    say(summary.WITHOUT_LABELS if nothing_known else summary.model_line(final))
     for line in (*summary.start_lines(final), *summary.teacher_lines(final)):
         say(line)
+    if silent := teaching.describe_silent_names(config, prepared.items, prepared.labels.names):
+        say(f"{'Names':<{summary.WIDTH}}{silent}")
+    for warning in teaching.describe_circular_runs(final.teaching, prepared.items):
+        say(f"Warning: {warning}")
     out.detail(f"{'Reason':<{summary.WIDTH}}{final.reason}")
     for line in final.calibration.describe(final.names) if final.calibration is not None else ():
         out.detail(line)

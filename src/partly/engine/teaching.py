@@ -27,15 +27,15 @@ from partly.labels.weights import Weights
 from partly.networks.lazy_features import LazyFeatures
 from partly.teachers import combination
 from partly.teachers.combination import Combination
-from partly.teachers.contract import Teacher, vocabulary
+from partly.teachers.contract import Teacher, items_per_block, vocabulary
 from partly.teachers.label_names import LabelNames, is_installed
 from partly.teachers.run import Run, is_run
+from partly.teachers.score_matrix import ScoreMatrix, open_scores
 from partly.teachers.scores import Scores
-from partly.teachers.wording import are_words
+from partly.teachers.wording import are_words, codes, describe_codes
 
 FILE = "teacher.json"
 OUT_OF_FOLD = "out-of-fold-with-teacher"
-ITEMS_AT_A_TIME = 4096
 Blocks = list[npt.NDArray[np.float32]]
 
 
@@ -47,14 +47,30 @@ class Teaching:
     identities: tuple[dict[str, Any], ...]
     combination: Combination
 
-    def scores(self, items: Items, names: Sequence[str], ids: Sequence[str] | None = None) -> Blocks:
-        """Return the scores of each teacher, [N, L]; NaN for a teacher without weight."""
+    def open(
+        self, items: Items, names: Sequence[str], ids: Sequence[str] | None = None
+    ) -> Callable[[Items, slice], Blocks]:
+        """Return a function of a block of these items and its rows, which returns the scores of each teacher.
+
+        Scores of a teacher without weight are NaN.
+        """
+        used = {k: self._teacher(k) for k in self.combination.used}
         labels = names if ids is None else vocabulary(names, ids)
-        no_scores = np.full((len(items), len(names)), np.nan, np.float32)
-        return [
-            self._teacher(k).scores(items, labels) if k in self.combination.used else no_scores
-            for k in range(len(self.teachers))
-        ]
+        # A score file or an array is read by position; other teachers score the items of a block.
+        readers = {k: teacher.reader(items, labels) for k, teacher in used.items() if isinstance(teacher, Scores)}
+
+        def read(part: Items, rows: slice) -> Blocks:
+            block_labels = names if ids is None else vocabulary(names, ids[rows])
+            return [
+                readers[k](rows)
+                if k in readers
+                else used[k].scores(part, block_labels)
+                if k in used
+                else np.full((len(part), len(names)), np.nan, np.float32)
+                for k in range(len(self.teachers))
+            ]
+
+        return read
 
     def _teacher(self, k: int) -> Teacher:
         teacher = self.teachers[k]
@@ -66,9 +82,11 @@ class Teaching:
             )
         return teacher
 
-    def by_position(self) -> bool:
-        """Tell whether a teacher holds scores by position, so that items cannot be scored in parts."""
-        return any(isinstance(self.teachers[k], Scores) for k in self.combination.used)
+    def requested(self) -> list[Teacher] | None:
+        """Return the teachers to request for another fit; None if the default or none that can be restored."""
+        at_hand = [teacher for teacher in self.teachers if teacher is not None]
+        default = LabelNames().identity()
+        return at_hand if any(t.identity() | {"hierarchy": None} != default for t in at_hand) else None
 
     def with_teachers(self, given: Any) -> Teaching:
         """Replace the teachers, in the same order, for example by scores of other items."""
@@ -118,7 +136,7 @@ def _with_hierarchy(teacher: Teacher, config: TrainConfig) -> Teacher:
 class TeacherPrior:
     """Scores of teachers for training items, the source of initial beliefs (a `partly.method.prior`)."""
 
-    scores: Blocks
+    scores: Sequence[ScoreMatrix]
     labels: Labels
     weights: Weights | None
     seed: int
@@ -135,13 +153,48 @@ class TeacherPrior:
 
 
 def with_prior(plan: Plan) -> Plan:
-    """Add the teachers' scores to a plan, if a teacher is requested and the method has beliefs."""
-    kind = methods.find(plan.config.method).kind
-    if plan.config.teacher is None or not any(state.belief for state in kind.entry_state):
+    """Add the teachers' scores to a plan, if a teacher is requested and the method has beliefs.
+
+    For other methods, scores that do not fit the data are refused here, before training."""
+    if plan.config.teacher is None:
         return plan
     chosen = choose(plan.config, plan.items, plan.labels)
-    scores = [teacher.scores(plan.items, plan.labels) for teacher in chosen]
-    return replace(plan, prior=TeacherPrior(scores, plan.labels, plan.weights, plan.config.seed)) if chosen else plan
+    scores = [open_scores(teacher, plan.items, plan.labels) for teacher in chosen]
+    if not chosen or not any(state.belief for state in methods.find(plan.config.method).kind.entry_state):
+        return plan
+    return replace(plan, prior=TeacherPrior(scores, plan.labels, plan.weights, plan.config.seed))
+
+
+def name_rows(config: TrainConfig, ids: Sequence[str]) -> TrainConfig:
+    """Return the configuration with ids for scores by position, so that the items can be split."""
+    if config.teacher is None:
+        return config
+    given = as_teachers(config.teacher)
+    named = [teacher.with_ids(ids) if isinstance(teacher, Scores) else teacher for teacher in given]
+    unchanged = all(new is old for new, old in zip(named, given, strict=True))
+    return config if unchanged else replace(config, teacher=named)
+
+
+def describe_circular_runs(teaching: Teaching | None, items: Items) -> list[str]:
+    """State which runs that teach were trained on the same items."""
+    runs = [] if teaching is None else [teacher for teacher in teaching.teachers if isinstance(teacher, Run)]
+    return [
+        f"{run.path} was trained on these items. If it learned these labels, its weight is too high: use a run of other "
+        "items or labels."
+        for run in runs
+        if run.model.description["data"]["sha256"] == items.digest()
+    ]
+
+
+def describe_silent_names(config: TrainConfig, items: Items, names: Sequence[str]) -> str:
+    """State which label names are codes, if label names are requested or would be the default; otherwise ''."""
+    origin = items.origin
+    if config.teacher is None:
+        readers = [LabelNames()] if origin is not None and LabelNames().reads(origin) else []
+    else:
+        readers = [teacher for teacher in as_teachers(config.teacher) if isinstance(teacher, LabelNames)]
+    silent = codes(names, readers[0].descriptions) if readers else []
+    return describe_codes(silent, len(names)) if silent else ""
 
 
 def fit(
@@ -151,9 +204,9 @@ def fit(
 
     out_of_fold: logits of the model; None without any known entry."""
     if out_of_fold is None:
-        out_of_fold = np.zeros(plan.labels.shape, np.float32)
+        out_of_fold = _zeros(plan.labels.shape)
     prior_scores = plan.prior.scores if isinstance(plan.prior, TeacherPrior) else None
-    scores = prior_scores or [teacher.scores(plan.items, plan.labels) for teacher in given]
+    scores = prior_scores or [open_scores(teacher, plan.items, plan.labels) for teacher in given]
     names = [teacher.describe() for teacher in given]
     fitted = combination.fit(out_of_fold, scores, plan.labels, plan.weights, plan.config.seed, names)
     return Teaching(tuple(given), tuple(t.identity() for t in given), fitted.combination), fitted.out_of_fold
@@ -177,9 +230,14 @@ def taught_logits(config: TrainConfig, items: Items, labels: Labels) -> npt.NDAr
     chosen = choose(config, items, labels)
     if not chosen or not len(items):
         return None
-    scores = [teacher.scores(items, labels) for teacher in chosen]
-    fitted = combination.fit(np.zeros(labels.shape, np.float32), scores, labels, seed=config.seed)
+    scores = [open_scores(teacher, items, labels) for teacher in chosen]
+    fitted = combination.fit(_zeros(labels.shape), scores, labels, seed=config.seed)
     return fitted.out_of_fold if fitted.combination.used else None
+
+
+def _zeros(shape: tuple[int, int]) -> npt.NDArray[np.float32]:
+    """Return logits of a model that knows nothing, without memory."""
+    return np.broadcast_to(np.float32(0), shape)
 
 
 def combine(
@@ -192,13 +250,13 @@ def combine(
     """Yield combined logits of items.
 
     logits: a function of (items, rows) that yields the model's logits for a block of items; None without a model."""
-    whole = teaching.scores(items, names, ids) if teaching.by_position() else None
-    for start in range(0, len(items), ITEMS_AT_A_TIME):
-        rows = slice(start, min(start + ITEMS_AT_A_TIME, len(items)))
+    read, size = teaching.open(items, names, ids), items_per_block(len(names))
+    for start in range(0, len(items), size):
+        rows = slice(start, min(start + size, len(items)))
         part = items[rows]
         if isinstance(part, LazyFeatures):  # compute features once for the model and the teachers
             part = PrecomputedFeatures(features(part.take(slice(None)).numpy()), part.origin, part.source)
-        scores = teaching.scores(part, names) if whole is None else [all_scores[rows] for all_scores in whole]
+        scores = read(part, rows)
         if logits is None:
             yield teaching.combination.teachers_only(scores)
         else:
@@ -209,11 +267,10 @@ def combiner(
     teaching: Teaching, items: Items, names: Sequence[str], ids: Sequence[str] | None
 ) -> Callable[[npt.NDArray[np.float32], slice], npt.NDArray[np.float32]]:
     """Return a function that combines logits of given rows with the teachers' scores."""
-    whole = teaching.scores(items, names, ids) if teaching.by_position() else None
+    read = teaching.open(items, names, ids)
 
     def combine_rows(logits: npt.NDArray[np.float32], rows: slice) -> npt.NDArray[np.float32]:
-        block = teaching.scores(items[rows], names) if whole is None else [scores[rows] for scores in whole]
-        return teaching.combination(logits, block)
+        return teaching.combination(logits, read(items[rows], rows))
 
     return combine_rows
 

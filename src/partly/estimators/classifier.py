@@ -368,8 +368,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             parameters |= {"head": "auto", "head_settings": None}
         if fitted.calibration is not None:
             parameters |= {"calibrate": fitted.calibration.method, "thresholds": fitted.calibration.goal}
-        if fitted.teaching is None:
-            parameters["teacher"] = NONE
+        parameters["teacher"] = NONE if fitted.teaching is None else fitted.teaching.requested()
         self = cls(**parameters)
         self.reason_ = "loaded"
         self._remember(fitted.method.task.items)

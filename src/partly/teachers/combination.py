@@ -2,12 +2,19 @@
 
 The regression is fitted to known entries; where only yes is known, to all entries, with unknown taken for no.
 Out-of-fold logits of the combination are cross-fitted: slopes for an item come from the other folds of items.
+
+A model of few entries may be certain of everything. After k correct predictions, the rule of succession gives the next
+one the odds k + 1. A label with n known yes and at least as many known no allows k = n - 1 predictions of a yes by a
+model that has seen another one. So the model's logit of a label is bounded by log(n), with n the smaller of both
+numbers:
+
+    bounded(x) = x / sqrt(1 + (x / log n)^2)
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -19,12 +26,15 @@ from partly.labels.weights import Weights
 from partly.solvers.calibration import reweight_by_missingness
 from partly.solvers.thresholds import best_thresholds
 from partly.teachers import stacking
+from partly.teachers.contract import items_per_block
+from partly.teachers.large_arrays import allocate
+from partly.teachers.score_matrix import ScoreMatrix
 from partly.teachers.stacking import Entries, Slopes
 from partly.teachers.standardization import Standardization, measure
 
 Floats = npt.NDArray[np.float32]
-ITEMS_AT_A_TIME = 4096
 FOLDS = 5
+MAX_THRESHOLD_ENTRIES = 1 << 26  # above it, thresholds are chosen on random items
 EXPECTED_YES = 2.0  # yes per item, if no label is known
 
 
@@ -42,12 +52,13 @@ class Combination:
     thresholds: Floats | None  # [L]; None: the thresholds of the model
     names: tuple[str, ...] = ()  # of the teachers
     agreement: Floats | None = None  # [K, K], correlations of the teachers' scores
+    bound: Floats | None = None  # [L], of the absolute value of the model's centered logits; None: unbounded
 
     def __call__(self, logits: Floats, scores: Sequence[Floats]) -> Floats:
         """Return combined logits [B, L] of the model's logits and each teacher's scores."""
         if not self.used:
             return logits
-        return self._weigh(inputs_of(logits - self.center, scores, self.standardizations))
+        return self._weigh(inputs_of(limit(logits - self.center, self.bound), scores, self.standardizations))
 
     def teachers_only(self, scores: Sequence[Floats]) -> Floats:
         """Return logits [B, L] of the teachers alone, with their slopes of the combination."""
@@ -74,6 +85,7 @@ class Combination:
             "thresholds": None if self.thresholds is None else _plain(self.thresholds),
             "names": list(self.names),
             "agreement": None if self.agreement is None else _plain(self.agreement),
+            "bound": None if self.bound is None else [None if math.isinf(b) else b for b in self.bound.tolist()],
         }
 
     @classmethod
@@ -98,7 +110,13 @@ class Combination:
         used = tuple(int(k) for k in content["used"])
         names = tuple(map(str, content["names"]))
         agreement = None if content.get("agreement") is None else np.asarray(content["agreement"], np.float32)
-        return cls(slopes, bias, center, pooled, precision, used, standardizations, thresholds, names, agreement)
+        bound = content.get("bound")
+        if bound is not None:
+            bound = np.array([math.inf if b is None else b for b in bound], np.float32)
+            fits = bound.shape == (labels,)
+        if not fits:
+            raise ValueError("arrays of different sizes")
+        return cls(slopes, bias, center, pooled, precision, used, standardizations, thresholds, names, agreement, bound)
 
     def weights(self) -> dict[str, Any]:
         """Return the weights of model and teachers, pooled and per label, in logits per standard deviation."""
@@ -125,7 +143,7 @@ class Fit(NamedTuple):
 
 def fit(
     out_of_fold: npt.NDArray[Any],
-    scores: Sequence[npt.NDArray[Any]],
+    scores: Sequence[ScoreMatrix],
     labels: Labels,
     weights: Weights | None = None,
     seed: int = 0,
@@ -138,11 +156,12 @@ def fit(
         1, items
     )
     only_yes = not labels.counts()[1].any()
-    entries = collect(out_of_fold, center, scores, standardizations, labels, weights, only_yes, seed)
+    bound = bound_logits(labels, weights, standardizations, only_yes)
+    entries = collect(out_of_fold, center, bound, scores, standardizations, labels, weights, only_yes, seed)
     slopes = stacking.fit(entries, count, len(scores), seed)
     nothing_known = not labels.counts()[0].any() and only_yes
     if nothing_known:
-        slopes.slopes[0] = 0.0  # the model has learned nothing
+        slopes.slopes[0] = slopes.pooled[0] = 0.0  # the model has learned nothing
         slopes = replace(slopes, bias=np.zeros(count))
     combination = Combination(
         slopes.slopes.astype(np.float32),
@@ -155,22 +174,27 @@ def fit(
         None,
         tuple(names),
         measure_agreement(scores, standardizations) if len(scores) > 1 else None,
+        bound,
     )
     if not slopes.teachers:
         return Fit(combination, np.asarray(out_of_fold, np.float32))
     logits = _cross_fit(combination, out_of_fold, scores, entries, slopes, seed)
     if nothing_known:  # shift the biases so that an item has EXPECTED_YES yes on average
         share = min(0.5, EXPECTED_YES / count)
-        shift = np.float32(-np.quantile(logits, 1 - share))
+        sample = logits[_sample_rows(items, MAX_THRESHOLD_ENTRIES // max(1, count), seed)]
+        shift = np.float32(-np.quantile(sample, 1 - share))
         combination = replace(combination, bias=combination.bias + shift, thresholds=np.full(count, 0.5, np.float32))
-        return Fit(combination, logits + shift)
-    return _set_thresholds(combination, logits, labels, weights, only_yes)
+        for rows in _row_blocks(items, count):
+            logits[rows] += shift
+        return Fit(combination, logits)
+    return _set_thresholds(combination, logits, labels, weights, only_yes, seed)
 
 
 def collect(
     logits: npt.NDArray[Any],
     center: npt.NDArray[Any],
-    scores: Sequence[npt.NDArray[Any]],
+    bound: npt.NDArray[Any] | None,
+    scores: Sequence[ScoreMatrix],
     parts: Sequence[Standardization],
     labels: Labels,
     weights: Weights | None,
@@ -179,22 +203,21 @@ def collect(
 ) -> Entries:
     """Collect known entries with their inputs; all entries of some items where only yes is known."""
     items, count = labels.shape
+    chosen = _choose_items(labels, only_yes, seed)
     if only_yes:
-        chosen = np.random.default_rng(seed).permutation(items)[: max(1, stacking.MAX_ENTRIES // max(1, count))]
-        chosen = np.sort(chosen) if labels.counts()[0].any() else chosen[:0]
         row, column = (part.ravel() for part in np.meshgrid(chosen, np.arange(count), indexing="ij"))
         value = labels.rows(chosen).ravel()
     else:
-        row, column, value = labels.entries()
-    order = np.argsort(row, kind="stable")
-    row, column, value = row[order], column[order], np.asarray(value)[order]
+        row, column, value = labels.entries() if len(chosen) == items else labels[chosen].entries()
+        row = chosen[row]
     inputs = np.empty((len(row), 1 + 2 * len(scores)))
-    for start in range(0, items, ITEMS_AT_A_TIME):
-        first, last = np.searchsorted(row, [start, start + ITEMS_AT_A_TIME])
-        here = slice(start, start + ITEMS_AT_A_TIME)
+    for here in _row_blocks(items, count):
+        first, last = np.searchsorted(row, [here.start, here.stop])
         if last > first:
-            columns_of_inputs = inputs_of(logits[here] - center, [np.asarray(part[here]) for part in scores], parts)
-            at = row[first:last] - start, column[first:last]
+            columns_of_inputs = inputs_of(
+                limit(logits[here] - center, bound), [np.asarray(part[here]) for part in scores], parts
+            )
+            at = row[first:last] - here.start, column[first:last]
             inputs[first:last] = np.stack([block[at] for block in columns_of_inputs], axis=1)
     weight = np.ones(len(row))
     if weights is not None:
@@ -205,6 +228,43 @@ def collect(
     return Entries(column[by_label], row[by_label], inputs[by_label], target[by_label], weight[by_label])
 
 
+def bound_logits(labels: Labels, weights: Weights | None, parts: Sequence[Standardization], only_yes: bool) -> Floats:
+    """Return the bound of the model's logits of each label, [L]; infinite where no teacher has an opinion."""
+    count = labels.shape[1]
+    if weights is None:
+        yes, no = labels.counts()
+    else:
+        row, column, value = labels.entries()
+        counted = np.asarray(weights[row, column if weights.shape[1] > 1 else 0]) > 0
+        yes, no = (np.bincount(column[counted & (value == answer)], minlength=count) for answer in (1, 0))
+    if only_yes:
+        no = len(labels) - yes
+    has_opinion = np.any([np.isfinite(part.scale) for part in parts], axis=0)
+    bound: Floats = np.where(has_opinion, np.log(np.maximum(1, np.minimum(yes, no))), np.inf).astype(np.float32)
+    return bound
+
+
+def limit(logits: npt.NDArray[Any], bound: npt.NDArray[Any] | None) -> Floats:
+    """Squash centered logits [B, L] smoothly into the bounds [L]; their order within a label is kept."""
+    x = np.asarray(logits, np.float32)
+    if bound is None:
+        return x
+    inverse = np.divide(1, bound, out=np.zeros_like(bound), where=bound > 0)
+    squashed: Floats = np.where(bound > 0, x / np.sqrt(1 + np.square(x * inverse)), 0).astype(np.float32)
+    return squashed
+
+
+def _choose_items(labels: Labels, only_yes: bool, seed: int) -> npt.NDArray[np.int64]:
+    """Return the items whose entries are fitted: random ones if all together have too many entries."""
+    items, count = labels.shape
+    shuffled = np.random.default_rng(seed).permutation(items)
+    per_item = np.full(items, count) if only_yes else labels.known_per_item()
+    if not labels.counts()[0].any() and only_yes:
+        return shuffled[:0]
+    within = int(np.searchsorted(np.cumsum(per_item[shuffled]), stacking.MAX_ENTRIES, side="right"))
+    return np.sort(shuffled[: max(1, within)])
+
+
 def inputs_of(logits: Floats, scores: Sequence[Floats], parts: Sequence[Standardization]) -> list[Floats]:
     """Return the inputs of the regression, [B, L] each: logits, then each teacher's scores per label and per item."""
     inputs = [np.asarray(logits, np.float32)]
@@ -213,7 +273,7 @@ def inputs_of(logits: Floats, scores: Sequence[Floats], parts: Sequence[Standard
     return inputs
 
 
-def measure_agreement(scores: Sequence[npt.NDArray[Any]], parts: Sequence[Standardization]) -> Floats:
+def measure_agreement(scores: Sequence[ScoreMatrix], parts: Sequence[Standardization]) -> Floats:
     """Return correlations of the teachers' scores, [K, K], over entries with both opinions; 0 without any."""
     size = len(scores)
     sums = np.zeros((3, size, size))  # products, and squares of the first and of the second teacher
@@ -231,7 +291,7 @@ def measure_agreement(scores: Sequence[npt.NDArray[Any]], parts: Sequence[Standa
 def _cross_fit(
     combination: Combination,
     out_of_fold: npt.NDArray[Any],
-    scores: Sequence[npt.NDArray[Any]],
+    scores: Sequence[ScoreMatrix],
     entries: Entries,
     slopes: Slopes,
     seed: int,
@@ -239,49 +299,47 @@ def _cross_fit(
     """Return combined logits of the training entries, with slopes that were fitted without the item."""
     items, count = out_of_fold.shape
     fold = np.random.default_rng(seed).permutation(items) % FOLDS
-    logits = np.empty((items, count), np.float32)
+    without_fold = []
     for k in range(FOLDS):
         fitted = stacking.refit(entries[fold[entries.item] != k], count, slopes) if len(entries) else slopes
-        without_fold = replace(
-            combination, slopes=fitted.slopes.astype(np.float32), bias=fitted.bias.astype(np.float32)
+        without_fold.append(
+            replace(combination, slopes=fitted.slopes.astype(np.float32), bias=fitted.bias.astype(np.float32))
         )
-        rows = np.flatnonzero(fold == k)
-        for start in range(0, len(rows), ITEMS_AT_A_TIME):
-            block_rows = rows[start : start + ITEMS_AT_A_TIME]
-            logits[block_rows] = without_fold(
-                np.asarray(out_of_fold[block_rows], np.float32),
-                [np.asarray(teacher_scores[block_rows]) for teacher_scores in scores],
-            )
+    logits = allocate((items, count))
+    for rows in _row_blocks(items, count):
+        model, opinions = np.asarray(out_of_fold[rows], np.float32), [np.asarray(part[rows]) for part in scores]
+        for k, fold_combination in enumerate(without_fold):
+            at = np.flatnonzero(fold[rows] == k)
+            logits[rows.start + at] = fold_combination(model[at], [part[at] for part in opinions])
     return logits
 
 
 def _set_thresholds(
-    combination: Combination, logits: Floats, labels: Labels, weights: Weights | None, only_yes: bool
+    combination: Combination, logits: Floats, labels: Labels, weights: Weights | None, only_yes: bool, seed: int
 ) -> Fit:
     """Calibrate biases for all entries, where yes and no are known at different rates, and choose thresholds."""
-    z = labels.ternary().T
+    items, count = labels.shape
+    rows = _sample_rows(items, MAX_THRESHOLD_ENTRIES // max(1, count), seed)
+    z, sample = labels.rows(rows).T, np.ascontiguousarray(np.asarray(logits[rows]).T)
     targets = (z > 0).astype(np.float32)
     known = np.ones_like(targets) if only_yes else (z != 0).astype(np.float32)
     if weights is not None:
-        known = known * np.asarray(weights, np.float32).T
+        known = known * np.asarray(weights[rows], np.float32).T
     shift = np.zeros(len(targets))
     if not only_yes:
-        population = reweight_by_missingness(logits.T, known, targets)
+        population = reweight_by_missingness(sample, known, targets)
         if population is not known:
-            entries = stacking.entries_of([logits.T], population, targets)
+            entries = stacking.entries_of([sample], population, targets)
             shift = stacking.fit_shift(entries, len(targets))
             known = population
-    logits = logits + shift.astype(np.float32)
-    p = (1 / (1 + np.exp(-np.clip(logits.T, -60, 60)))).astype(np.float32)
-    gain = _gain(logits.T, known, targets)
-    called = best_thresholds(p, targets, only_yes, gain)
+    sample = sample + shift.astype(np.float32)[:, None]
+    p = (1 / (1 + np.exp(-np.clip(sample, -60, 60)))).astype(np.float32)
+    called = best_thresholds(p, targets, only_yes, _gain(sample, known, targets))
     if only_yes:  # a probability of being known to be yes becomes one of being called yes
-        lift = -np.log(called / (1 - called))
-        shift, logits, called = shift + lift, logits + lift, np.full_like(called, 0.5)
-    return Fit(
-        replace(combination, bias=(combination.bias + shift).astype(np.float32), thresholds=called),
-        logits.astype(np.float32),
-    )
+        shift, called = shift - np.log(called / (1 - called)), np.full_like(called, 0.5)
+    for here in _row_blocks(items, count):
+        logits[here] += shift.astype(np.float32)
+    return Fit(replace(combination, bias=(combination.bias + shift).astype(np.float32), thresholds=called), logits)
 
 
 def _gain(logits: Floats, weights: Floats, targets: Floats) -> float:
@@ -293,9 +351,21 @@ def _gain(logits: Floats, weights: Floats, targets: Floats) -> float:
     return 1 - loss / max(prior, 1e-12)
 
 
-def _blocks(array: npt.NDArray[Any]) -> Any:
-    make: Callable[[int], Floats] = lambda start: np.asarray(array[start : start + ITEMS_AT_A_TIME], np.float32)  # noqa: E731
-    return map(make, range(0, len(array), ITEMS_AT_A_TIME))
+def _row_blocks(items: int, labels: int) -> Iterator[slice]:
+    """Yield slices of items that cover all."""
+    size = items_per_block(labels)
+    return (slice(start, min(start + size, items)) for start in range(0, items, size))
+
+
+def _blocks(array: ScoreMatrix) -> Iterator[Floats]:
+    return (np.asarray(array[rows], np.float32) for rows in _row_blocks(*array.shape))
+
+
+def _sample_rows(items: int, most: int, seed: int) -> slice | npt.NDArray[np.int64]:
+    """Return at most so many random items; all of them as a slice."""
+    if items <= most:
+        return slice(None)
+    return np.sort(np.random.default_rng(seed).permutation(items)[: max(1, most)])
 
 
 def _plain(array: npt.NDArray[Any]) -> list[Any]:

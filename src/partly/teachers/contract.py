@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,9 @@ from partly.labels import Labels
 from partly.labels.names import Names
 
 Block = npt.NDArray[np.float32]
+Rows = slice | npt.NDArray[np.int64]  # positions of items
 Vocabulary = Labels | Sequence[str]  # labels with the ids of the items, or only the names of the labels
+ITEMS_AT_A_TIME, ENTRIES_AT_A_TIME = 4096, 1 << 22
 
 
 class Teacher:
@@ -24,17 +26,32 @@ class Teacher:
     weighs them on known entries.
     """
 
+    caches_scores: ClassVar[bool] = (
+        True  # in the cache folder, by `identity`, so that an interrupted computation resumes
+    )
+
     def score_blocks(self, items: Items, labels: Vocabulary) -> Iterator[Block]:
         """Yield the scores of blocks of items, [B, L] each, in the order of the items."""
         raise NotImplementedError(f"{type(self).__name__} defines no score_blocks.")
 
     def identity(self) -> dict[str, Any]:
-        """Return all settings that the scores depend on, for JSON; `teachers.from_identity` reads them."""
+        """Return all that the scores depend on besides items and labels, for JSON: the key of cached scores.
+
+        If the code of a teacher changes its scores, its identity must change, too, for example by a version number.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no identity.")
 
     def describe(self) -> str:
         """Return a short name for tables and reports."""
         return type(self).__name__
+
+    def reader(self, items: Items, labels: Vocabulary) -> Callable[[Rows], Block]:
+        """Return a function that scores the items at some positions."""
+
+        def read(rows: Rows) -> Block:
+            return self.scores(items[rows], labels[rows] if isinstance(labels, Labels) else labels)
+
+        return read
 
     def scores(self, items: Items, labels: Vocabulary) -> Block:
         """Return the scores of all items, [N, L]."""
@@ -53,6 +70,11 @@ class Teacher:
             raise DataError(f"{self.describe()}: scores of {start} of {len(items)} items.")
         scores[~np.isfinite(scores)] = np.nan
         return scores
+
+
+def items_per_block(labels: int) -> int:
+    """Return the number of items whose scores are computed at a time."""
+    return max(1, min(ITEMS_AT_A_TIME, ENTRIES_AT_A_TIME // max(1, labels)))
 
 
 def vocabulary(names: Sequence[str], ids: Sequence[str]) -> Labels:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -23,11 +23,10 @@ from partly.networks import backbones
 from partly.networks.backbones import minilm
 from partly.networks.lazy_features import LazyFeatures, lazy_features, rebuild_body
 from partly.teachers.cache import load_or_compute
-from partly.teachers.contract import Block, Teacher, Vocabulary, names_of
+from partly.teachers.contract import Block, Rows, Teacher, Vocabulary, items_per_block, names_of
 from partly.teachers.encoders import MINILM_WIDTH, ConseScorer, CosineScorer, embed_with_cache, minilm_embed
 from partly.teachers.wording import Descriptions, codes, phrasings, read_descriptions
 
-ITEMS_AT_A_TIME = 4096
 PROMPTS = {"cosine": ("{}",), "conse": ("{}",), "dual": ("a photo of a {}.",)}
 LITE = re.compile(r"efficientnet-lite([012])")
 DUAL = "dual-encoder:"
@@ -40,7 +39,7 @@ class Features(Protocol):
     @property
     def origin(self) -> Any: ...
 
-    def take(self, index: slice) -> torch.Tensor: ...
+    def take(self, index: torch.Tensor | slice) -> torch.Tensor: ...
 
 
 class LabelNames(Teacher):
@@ -69,6 +68,8 @@ class LabelNames(Teacher):
     >>> teacher.scores(partly.items.texts(["a strategy game for the desktop"]), ["game", "cooking"]).shape
     (1, 2)
     """
+
+    caches_scores = False  # features are cached
 
     def __init__(
         self,
@@ -109,17 +110,26 @@ class LabelNames(Teacher):
         return "label names" if self.encoder == "auto" else f"label names ({self.encoder})"
 
     def score_blocks(self, items: Items, labels: Vocabulary) -> Iterator[Block]:
+        read, size = self.reader(items, labels), items_per_block(len(names_of(labels)))
+        for start in range(0, len(items), size):
+            yield read(slice(start, min(start + size, len(items))))
+
+    def reader(self, items: Items, labels: Vocabulary) -> Callable[[Rows], Block]:
         names = names_of(labels)
         features = self._features(items)
         scorer = self.scorer_for(features.origin, names)
         families = parent_pairs(self.hierarchy, names)
-        for start in range(0, len(items), ITEMS_AT_A_TIME):
-            x = features.take(slice(start, start + ITEMS_AT_A_TIME))
+
+        def read(rows: Rows) -> Block:
             with torch.inference_mode():
-                block: Block = scorer(x).numpy()
+                block: Block = scorer(
+                    features.take(rows if isinstance(rows, slice) else torch.from_numpy(rows))
+                ).numpy()
             for child, parent in families:
                 block[:, parent] = np.fmax(block[:, parent], block[:, child])
-            yield block
+            return block
+
+        return read
 
     def scorer_for(self, origin: Origin, names: Sequence[str]) -> torch.nn.Module:
         """Return the module that turns features of this origin into scores."""
@@ -207,8 +217,8 @@ class _Cached:
             else np.zeros((0, encoded.width), np.float32)
         )
 
-    def take(self, index: slice) -> torch.Tensor:
-        return torch.from_numpy(np.array(self.matrix[index]))
+    def take(self, index: torch.Tensor | slice) -> torch.Tensor:
+        return torch.from_numpy(np.array(self.matrix[index if isinstance(index, slice) else index.numpy()]))
 
 
 def is_installed(backbone: str) -> bool:

@@ -77,6 +77,8 @@ class LanguageModel(Teacher):
     'language model qwen'
     """
 
+    caches_scores = False  # replies are cached one by one; beyond a cap there are none
+
     def __init__(
         self,
         url: str,

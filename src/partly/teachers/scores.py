@@ -7,7 +7,8 @@ list, is no opinion.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,8 @@ from partly.data.tables import SUFFIXES, open_table
 from partly.errors import DataError, did_you_mean, listing
 from partly.items import Items
 from partly.labels.names import Names
-from partly.teachers.contract import Block, Teacher, Vocabulary, ids_of, names_of
-
-ITEMS_AT_A_TIME = 4096
+from partly.teachers.contract import Block, Rows, Teacher, Vocabulary, ids_of, items_per_block, names_of
+from partly.teachers.large_arrays import stack
 
 
 class Scores(Teacher):
@@ -54,6 +54,7 @@ class Scores(Teacher):
            [0.2, 0.4]], dtype=float32)
     """
 
+    caches_scores = False
     ids: Names | None  # of the rows; None: by position
     names: Names | None  # of the columns; None: by position
     matrix: Any  # [N, L], dense or sparse: of a sparse one, what is not stored is no opinion
@@ -80,16 +81,35 @@ class Scores(Teacher):
         return cls(path) if path is not None and Path(path).is_file() else None
 
     def score_blocks(self, items: Items, labels: Vocabulary) -> Iterator[Block]:
+        read, size = self.reader(items, labels), items_per_block(len(names_of(labels)))
+        for start in range(0, len(items), size):
+            yield read(slice(start, min(start + size, len(items))))
+
+    def reader(self, items: Items, labels: Vocabulary) -> Callable[[Rows], Block]:
         names = names_of(labels)
-        rows = self._rows(len(items), ids_of(labels))
-        columns = self._columns(names)
-        for start in range(0, len(items), ITEMS_AT_A_TIME):
-            block_rows = rows[start : start + ITEMS_AT_A_TIME]
-            block = np.full((len(block_rows), len(names)), np.nan, np.float32)
-            present = np.flatnonzero(block_rows >= 0)
-            stored = to_dense(self.matrix, block_rows[present])[:, columns[columns >= 0]]
-            block[np.ix_(present, np.flatnonzero(columns >= 0))] = stored
-            yield block
+        positions, columns = self._rows(len(items), ids_of(labels)), self._columns(names)
+        in_order = np.array_equal(columns, np.arange(self.matrix.shape[1]))
+        present_columns = np.flatnonzero(columns >= 0)
+
+        def read(rows: Rows) -> Block:
+            wanted = positions[rows]
+            if in_order and (wanted >= 0).all():
+                return np.asarray(to_dense(self.matrix, wanted), np.float32)
+            block = np.full((len(wanted), len(names)), np.nan, np.float32)
+            present = np.flatnonzero(wanted >= 0)
+            stored = to_dense(self.matrix, wanted[present])
+            block[np.ix_(present, present_columns)] = stored[:, columns[present_columns]]
+            return block
+
+        return read
+
+    def with_ids(self, ids: Sequence[str]) -> Scores:
+        """Return the same scores with ids for the rows, if they are by position and have one row per id."""
+        if self.ids is not None or self.matrix.shape[0] != len(ids):
+            return self
+        named = copy.copy(self)
+        named.ids = tuple(ids)
+        return named
 
     def _rows(self, count: int, ids: Names | None) -> npt.NDArray[np.int64]:
         """Return the row of each item in the matrix, -1 for none."""
@@ -116,13 +136,16 @@ class Scores(Teacher):
 def _find_positions(own: Names, wanted: Names, where: str, what: str) -> npt.NDArray[np.int64]:
     """Return the position of each wanted word in the file, -1 for a missing one.
 
-    A file may lack some words, or hold more. If it does both, the additional ones are refused by name.
+    A file may lack some words, or hold more. If it does both, additional labels are refused by name: one may be a
+    missing one, misspelled. Additional items are refused if more than half of the items are missing.
     """
     at = {word: i for i, word in enumerate(own)}
     positions = np.array([at.get(word, -1) for word in wanted], np.int64)
     missing = int((positions < 0).sum())
-    strange = [word for word in own if word not in set(wanted)]
-    if len(wanted) and (missing == len(wanted) or (missing and strange)):
+    present = set(wanted)
+    strange = [word for word in own if word not in present]
+    refused = missing > 0 if what == "label" else 2 * missing > len(wanted)
+    if len(wanted) and (missing == len(wanted) or (refused and strange)):
         lines = (f"{word!r}{_near(word, wanted) if what == 'label' else ''}" for word in strange)
         raise DataError(
             f"{where}: {missing} of the {len(wanted)} {what}s have no scores, and it holds {len(strange)} {what}s that "
@@ -149,12 +172,15 @@ def _read(path: Path) -> tuple[Names | None, Names | None, Any]:
         return read_long(table, value)
     names = [name for name in header if name != ID]
     ids: list[str] = []
-    blocks = [np.empty((0, len(names)), np.float32)]
-    for block_ids, values in number_blocks(table, names):
-        ids += block_ids
-        blocks.append(values.astype(np.float32))
+
+    def blocks() -> Iterator[Block]:
+        for block_ids, values in number_blocks(table, names):
+            ids.extend(block_ids)
+            yield values.astype(np.float32)
+
+    matrix = stack(blocks(), len(names))
     refuse_repeated(ids, path, "item")
-    return tuple(ids), tuple(names), np.concatenate(blocks)
+    return tuple(ids), tuple(names), matrix
 
 
 def _from_array(scores: Any) -> tuple[Names | None, Names | None, Any]:

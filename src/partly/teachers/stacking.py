@@ -30,7 +30,7 @@ POOLED_PRECISION = 10.0  # of that prior
 TRUST = 1.5  # prior log odds that teachers help
 UNTESTED_TRUST, MIN_YES = 2.5, 5  # prior log odds with fewer than MIN_YES known yes, which hardly test a teacher
 BIAS_PRECISION = 1.0  # of the prior of biases around their mean over labels
-MAX_ENTRIES = 1 << 19  # above it, entries of random items are used
+MAX_ENTRIES = 1 << 19  # above it, callers give those of random items
 NEWTON_STEPS = 30
 TOLERANCE = 1e-6
 
@@ -80,7 +80,7 @@ def fit(entries: Entries, labels: int, teachers: int, seed: int = 0, folds: int 
     A teacher is left out, with slopes of exactly 0, if the evidence is against it. If all are left out, the model's
     logits are unchanged.
     """
-    entries = _normalize(_subsample(entries, seed))
+    entries = _normalize(entries)
     chosen = choose_teachers(entries, labels, teachers)
     if not chosen:
         slopes = np.zeros(1 + 2 * teachers)
@@ -282,11 +282,3 @@ def _clip_to_bounds(step: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def _log_odds(entries: Entries) -> float:
     yes, total = float(entries.weight @ entries.target), float(entries.weight.sum())
     return math.log((yes + 0.5) / (total - yes + 0.5))
-
-
-def _subsample(entries: Entries, seed: int) -> Entries:
-    if len(entries) <= MAX_ENTRIES:
-        return entries
-    items = np.unique(entries.item)
-    sampled_items = np.random.default_rng(seed).permutation(items)[: max(1, len(items) * MAX_ENTRIES // len(entries))]
-    return entries[np.isin(entries.item, sampled_items)]

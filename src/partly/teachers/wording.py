@@ -34,6 +34,7 @@ PLACEHOLDERS = frozenset(
         "topic",
     )
 )
+GUIDELINE_KEYS = frozenset(("text", "yes", "no"))
 MIN_WORDS = 0.5  # share of names that are words, from which on a vocabulary is taken for one of words
 
 
@@ -72,18 +73,32 @@ def phrasings(
 ) -> list[tuple[str, ...]]:
     """Return the phrases of each label: its name in each prompt, and its descriptions; none for a code without any."""
     by_name = descriptions or {}
-    unknown = [name for name in by_name if name not in names]
-    if unknown:
-        lines = (f"{name!r}.{did_you_mean(name, names)}" for name in unknown)
-        raise SettingError(
-            f"descriptions: {len(unknown)} are of labels that do not exist" + listing(lines, len(unknown))
-        )
+    check_names(names, by_name)
     phrases_of = [() if is_code(name) else phrases(name) for name in names]
     return [
         tuple(prompt.replace("{}", phrase) for phrase in own_phrases for prompt in prompts)
         + _texts(name, by_name.get(name, ()))
         for name, own_phrases in zip(names, phrases_of, strict=True)
     ]
+
+
+def check_names(names: Sequence[str], descriptions: Descriptions) -> None:
+    """Refuse descriptions of labels that do not exist."""
+    unknown = [name for name in descriptions if name not in names]
+    if unknown:
+        lines = (f"{name!r}.{did_you_mean(name, names)}" for name in unknown)
+        raise SettingError(
+            f"descriptions: {len(unknown)} of {len(descriptions)} labels do not exist" + listing(lines, len(unknown))
+        )
+
+
+def describe_codes(silent: Sequence[str], labels: int) -> str:
+    """State that some names are codes, and what to do."""
+    shown = ", ".join(silent[:5]) + (", ..." if silent[5:] else "")
+    return (
+        f"{len(silent)} of {labels} label names are codes and get no score: {shown}. Describe them: --descriptions "
+        "labels.toml, or LabelNames(descriptions={...})."
+    )
 
 
 def _texts(name: str, given: str | Sequence[str]) -> tuple[str, ...]:
@@ -96,7 +111,8 @@ def _texts(name: str, given: str | Sequence[str]) -> tuple[str, ...]:
 def read_descriptions(path: Path) -> dict[str, str | list[str]]:
     """Read a TOML file with a line `"label" = "description"`, or a list of phrasings, per label.
 
-    A table `[descriptions]` or `[labels]` is read the same way.
+    A table `[descriptions]` or `[labels]` is read the same way. A guideline, which is a table with `text`, `yes` and
+    `no`, is described by its text and its examples of yes.
     """
     try:
         content: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
@@ -105,9 +121,22 @@ def read_descriptions(path: Path) -> dict[str, str | list[str]]:
             f"{path}: cannot be read as TOML ({error}). Write lines such as cat = 'a small animal'."
         ) from None
     for table in ("descriptions", "labels"):
-        if isinstance(content.get(table), dict):
+        if isinstance(content.get(table), dict) and not set(content[table]) <= GUIDELINE_KEYS:
             content = content[table]
-    wrong = [name for name, value in content.items() if not isinstance(value, str | list)]
+    wrong = [name for name, value in content.items() if not _is_description(value)]
     if wrong:
         raise DataError(f"{path}: neither a text nor a list of texts: {', '.join(wrong[:5])}.")
-    return content
+    return {name: _flatten(value) for name, value in content.items()}
+
+
+def _is_description(value: Any) -> bool:
+    return isinstance(value, str | list) or (isinstance(value, dict) and set(value) <= GUIDELINE_KEYS)
+
+
+def _flatten(value: Any) -> str | list[str]:
+    """Return the text of a guideline and its examples of yes; other values unchanged."""
+    if not isinstance(value, dict):
+        text: str | list[str] = value
+        return text
+    examples = value.get("yes", [])
+    return [*filter(None, [value.get("text", "")]), *(examples if isinstance(examples, list) else [examples])]

@@ -84,7 +84,8 @@ def write_numbers(path: Path, ids: Iterable[str], names: Sequence[str], blocks: 
         for columns in _columns(blocks, len(names), rows):
             block_ids = list(islice(rest, columns.shape[1]))
             refuse_unwritable(block_ids, (), path)
-            yield pa.record_batch([pa.array(block_ids, pa.string()), *map(pa.array, columns)], schema)
+            values = (pa.array(column, from_pandas=True) for column in columns)  # NaN becomes a blank cell
+            yield pa.record_batch([pa.array(block_ids, pa.string()), *values], schema)
 
     write_table(path, schema, batches())
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
@@ -151,7 +152,8 @@ def _from_pretrained(kind: str, name: str, call: str = "from_pretrained", **how:
         with step("Loading the pretrained network"), _without_bars(library):
             return getattr(getattr(source, kind), call)(name, **how)
     except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
+        is_path = name.startswith((".", "/", "~")) and not Path(name).is_dir()
+        reason = "there is no such folder" if is_path else str(error).strip().splitlines()[0]
         raise SettingError(
             f"backbone = 'hf:{name}': it cannot be read ({reason}). Give a folder that save_pretrained wrote, or a "
             "name on the Hugging Face hub that can be reached from here."
