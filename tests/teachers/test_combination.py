@@ -85,9 +85,38 @@ def test_gaps_of_the_teacher_leave_the_model() -> None:
     assert np.isfinite(combined).all()
     centered = model[::2] - found.center
     yes, no = labels.counts()
-    bounded = centered / np.sqrt(1 + (centered / np.log(np.minimum(yes, no))) ** 2)
+    bounded = centered / np.sqrt(1 + (centered / (2 * np.log(np.minimum(yes, no)))) ** 2)
     expected = found.bias + found.slopes[0] * bounded
     np.testing.assert_allclose(combined[::2], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_model_of_a_single_yes_is_not_believed() -> None:
+    """Nothing tests a model of one yes, however certain it is; of many, it is believed."""
+    truth, model, teacher, labels = simulated(0.2)
+    z = labels.ternary().copy()
+    z[np.flatnonzero(z[:, 0] > 0)[1:], 0] = 0
+    rng = np.random.default_rng(5)
+    model[:, 0] = 30 * rng.normal(size=len(model))
+    found = combination.fit(model, [teacher], Labels.from_ternary(z)).combination
+    assert found.bound is not None
+    assert found.bound[0] == 0
+    assert (found.bound[1:] > 2).all()
+    combined = found(model, [teacher])
+    assert mean_ap(combined[:, :1], truth[:, :1]) > mean_ap(teacher[:, :1], truth[:, :1]) - 0.02
+
+
+def test_bounds_keep_the_order_and_need_an_opinion() -> None:
+    x = np.array([[-50.0, 3.0], [-1.0, -20.0], [0.5, 0.0], [60.0, 40.0]], np.float32)
+    bounded = combination.limit(x, np.array([1.5, np.inf], np.float32))
+    assert (np.abs(bounded[:, 0]) < 1.5).all()
+    assert (np.argsort(bounded[:, 0]) == np.argsort(x[:, 0])).all()
+    np.testing.assert_array_equal(bounded[:, 1], x[:, 1])
+    _, model, teacher, labels = simulated(0.2)
+    teacher[:, 3] = np.nan
+    found = combination.fit(model, [teacher], labels).combination
+    assert found.bound is not None
+    assert np.isinf(found.bound[3])
+    assert np.isfinite(np.delete(found.bound, 3)).all()
 
 
 def test_weights_of_zero_are_as_unknown() -> None:

@@ -179,8 +179,8 @@ def describe_circular_runs(teaching: Teaching | None, items: Items) -> list[str]
     """State which runs that teach were trained on the same items."""
     runs = [] if teaching is None else [teacher for teacher in teaching.teachers if isinstance(teacher, Run)]
     return [
-        f"{run.path} was trained on these items. If it learned these labels, its weight is too high: use a run of other "
-        "items or labels."
+        f"{run.path} was trained on these items. If it learned these labels, its weight is too high: use a run "
+        "of other items or labels."
         for run in runs
         if run.model.description["data"]["sha256"] == items.digest()
     ]
