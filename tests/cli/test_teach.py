@@ -79,7 +79,7 @@ def test_names_without_any_label(folder: Path) -> None:
 
 def test_codes_are_said_and_descriptions_help(folder: Path) -> None:
     Path("names.txt").write_text("c1\nc2\nfootball\nfinance\n")
-    assert "2 of 4 names are codes" in run("teach", "texts.csv", "--names", "names.txt", "--out", "zero.csv")
+    assert "2 of 4 label names are codes" in run("teach", "texts.csv", "--names", "names.txt", "--out", "zero.csv")
     Path("labels.toml").write_text('c1 = ["cats and dogs", "pets"]\nc2 = "cooking recipes"\n')
     run("teach", "texts.csv", "--names", "names.txt", "--descriptions", "labels.toml", "--out", "zero.csv")
     assert mean_ap("zero.csv") > 0.8
@@ -182,3 +182,92 @@ def test_images_from_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "Teacher     label names" in said
     run("predict", "run", "photos", "--out", "scores.csv")
     assert read_scores("scores.csv").values.shape == (12, 3)
+
+
+def test_names_with_phrasings_in_one_file(folder: Path) -> None:
+    Path("labels.toml").write_text(
+        'c1 = ["cats and dogs", "pets"]\nfootball = []\n'
+        '[c2]\ntext = "cooking"\nyes = ["a recipe"]\nno = ["a restaurant"]\n'
+    )
+    said = run("teach", "texts.csv", "--names", "labels.toml", "--out", "zero.csv")
+    assert "96 items scored for 3 labels" in said
+    assert mean_ap("zero.csv") > 0.8
+
+
+def test_a_code_has_blank_scores(folder: Path) -> None:
+    Path("names.txt").write_text("c1\npets\ncooking\nfootball\n")
+    run("teach", "texts.csv", "--names", "names.txt", "--out", "zero.csv")
+    table = pd.read_csv("zero.csv")
+    assert table["c1"].isna().all()
+    assert table[["pets", "cooking", "football"]].notna().all(axis=None)
+
+
+def test_codes_are_said_in_training(folder: Path) -> None:
+    table = pd.read_csv("labels.csv")
+    table["label"] = table["label"].map({name: f"c{j}" for j, name in enumerate(NAMES)})
+    table.to_csv("codes.csv", index=False)
+    said = run("train", "texts.csv", "--labels", "codes.csv", "--run", "run", "--hold-out", "0")
+    assert "4 of 4 label names are codes and get no score: c0, c1, c2, c3" in said
+    said = run("train", "texts.csv", "--labels", "codes.csv", "--run", "run2", "--hold-out", "0", "--teacher", "none")
+    assert "codes" not in said
+
+
+def test_without_labels_nothing_is_held_out(folder: Path) -> None:
+    table = pd.DataFrame("", index=IDS, columns=NAMES).rename_axis("item").reset_index()
+    table.to_csv("none.csv", index=False)
+    said = run("train", "texts.csv", "--labels", "none.csv", "--run", "run")
+    assert "Held out" not in said
+    assert "no label is known" in said
+    assert "model 0.00" in said
+    run("predict", "run", "texts.csv", "--out", "scores.csv")
+    assert mean_ap("scores.csv") > 0.8
+
+
+def test_scores_by_position_stay_with_their_items(folder: Path) -> None:
+    """Items are held out, and each keeps its row of a file without ids."""
+    scores = pd.read_parquet("colleague.parquet").set_index("item").loc[IDS, NAMES].to_numpy()
+    np.savez("scores.npz", scores=scores)
+    run("train", "texts.csv", "--labels", "labels.csv", "--run", "run", "--teacher", "scores.npz")
+    by_id = run("train", "texts.csv", "--labels", "labels.csv", "--run", "run2", "--teacher", "colleague.parquet")
+    assert "Held out" in by_id
+    first, second = (json.loads(Path(name, "teacher.json").read_text())["combination"] for name in ("run", "run2"))
+    np.testing.assert_allclose(first["slopes"], second["slopes"], rtol=1e-5)
+
+
+def test_a_long_file_may_lack_items_and_hold_others(folder: Path) -> None:
+    """Answers about all items but two, of which a part is held out."""
+    long = pd.read_parquet("colleague.parquet").melt("item", var_name="label", value_name="score")
+    long[~long["item"].isin(IDS[:2])].to_csv("answers.csv", index=False)
+    said = run("train", "texts.csv", "--labels", "labels.csv", "--run", "run", "--teacher", "answers.csv")
+    assert "Teacher     answers.csv" in said
+    run("predict", "run", "texts.csv", "--out", "scores.csv")
+    assert np.isfinite(read_scores("scores.csv").values).all()
+
+
+def test_a_run_of_the_same_items_is_noticed(folder: Path) -> None:
+    run("train", "texts.csv", "--labels", "labels.csv", "--run", "old", "--hold-out", "0")
+    said = run("train", "texts.csv", "--labels", "labels.csv", "--run", "new", "--teacher", "old", "--hold-out", "0")
+    assert "old was trained on these items" in said
+
+
+def test_descriptions_stay_with_a_run(folder: Path) -> None:
+    Path("labels.toml").write_text('pets = "animals at home"\n')
+    run("train", "texts.csv", "--labels", "labels.csv", "--run", "run", "--descriptions", "labels.toml")
+    (teacher,) = Classifier.load("run").teacher
+    assert teacher.descriptions == {"pets": ["animals at home"]}
+    run("train", "texts.csv", "--labels", "labels.csv", "--run", "plain")
+    assert Classifier.load("plain").teacher is None
+
+
+def test_completion_weighs_a_score_file(folder: Path) -> None:
+    pd.DataFrame(TRUTH, columns=NAMES).assign(item=IDS).to_csv("oracle.csv", index=False)
+    rng = np.random.default_rng(2)
+    known = np.where(rng.random(TRUTH.shape) < 0.5, TRUTH, np.nan)
+    pd.DataFrame(known, columns=NAMES, index=IDS).rename_axis("item").reset_index().to_csv("half.csv", index=False)
+    found = {}
+    for teacher in ("none", "oracle.csv"):
+        words = ("--mechanism", "at-random", "--precision", "0.8", "--no-compare", "--json", "--quiet")
+        said = run("complete", "texts.csv", "--labels", "half.csv", "--out", "c.csv", "--teacher", teacher, *words)
+        found[teacher] = json.loads(said)["filled"]
+        Path("c.csv").unlink(missing_ok=True)
+    assert found["oracle.csv"] > found["none"]

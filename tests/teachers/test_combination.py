@@ -7,9 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from partly import Labels, metrics
-from partly.teachers import combination
+from partly import Labels, items, metrics
+from partly.teachers import Scores, combination, contract, large_arrays
 from partly.teachers.combination import Combination
+from partly.teachers.score_matrix import LazyScores
 from partly.teachers.standardization import measure
 
 ITEMS, LABELS = 600, 8
@@ -83,40 +84,32 @@ def test_gaps_of_the_teacher_leave_the_model() -> None:
     found = combination.fit(model, [teacher], labels).combination
     combined = found(model, [teacher])
     assert np.isfinite(combined).all()
-    centered = model[::2] - found.center
-    yes, no = labels.counts()
-    bounded = centered / np.sqrt(1 + (centered / (2 * np.log(np.minimum(yes, no)))) ** 2)
-    expected = found.bias + found.slopes[0] * bounded
+    expected = found.bias + found.slopes[0] * (model[::2] - found.center)
     np.testing.assert_allclose(combined[::2], expected, rtol=1e-5, atol=1e-5)
 
 
-def test_a_model_of_a_single_yes_is_not_believed() -> None:
-    """Nothing tests a model of one yes, however certain it is; of many, it is believed."""
+def test_a_certain_model_of_a_single_yes_is_hardly_believed() -> None:
     truth, model, teacher, labels = simulated(0.2)
     z = labels.ternary().copy()
     z[np.flatnonzero(z[:, 0] > 0)[1:], 0] = 0
-    rng = np.random.default_rng(5)
-    model[:, 0] = 30 * rng.normal(size=len(model))
+    model[:, 0] = 30 * np.random.default_rng(5).normal(size=len(model))
     found = combination.fit(model, [teacher], Labels.from_ternary(z)).combination
-    assert found.bound is not None
-    assert found.bound[0] == 0
-    assert (found.bound[1:] > 2).all()
+    spread = found.slopes[0] * model.std(axis=0)
+    assert 0.3 < spread[0] < 0.8  # log(1 + 1) times a slope near 1
+    assert (found.slopes[0, 1:] > 5 * found.slopes[0, 0]).all()
     combined = found(model, [teacher])
-    assert mean_ap(combined[:, :1], truth[:, :1]) > mean_ap(teacher[:, :1], truth[:, :1]) - 0.02
+    assert mean_ap(combined[:, :1], truth[:, :1]) > mean_ap(teacher[:, :1], truth[:, :1]) - 0.2
 
 
-def test_bounds_keep_the_order_and_need_an_opinion() -> None:
-    x = np.array([[-50.0, 3.0], [-1.0, -20.0], [0.5, 0.0], [60.0, 40.0]], np.float32)
-    bounded = combination.limit(x, np.array([1.5, np.inf], np.float32))
-    assert (np.abs(bounded[:, 0]) < 1.5).all()
-    assert (np.argsort(bounded[:, 0]) == np.argsort(x[:, 0])).all()
-    np.testing.assert_array_equal(bounded[:, 1], x[:, 1])
-    _, model, teacher, labels = simulated(0.2)
-    teacher[:, 3] = np.nan
-    found = combination.fit(model, [teacher], labels).combination
-    assert found.bound is not None
-    assert np.isinf(found.bound[3])
-    assert np.isfinite(np.delete(found.bound, 3)).all()
+def test_only_models_that_are_too_certain_are_scaled() -> None:
+    z = np.zeros((100, 4), int)
+    z[:3, 0], z[3:50, 0] = 1, -1  # 3 yes
+    z[:1, 1], z[1:50, 1] = 1, -1  # a single yes
+    z[:50, 2] = -1  # no yes
+    z[:30, 3], z[30:, 3] = 1, -1
+    logits = np.repeat([[2.0], [-2.0]], 50, axis=0) * np.ones(4)
+    arguments = (logits, np.zeros(4), Labels.from_ternary(z), None, False)
+    np.testing.assert_allclose(combination.scale_model(*arguments), [np.log(4) / 2, np.log(2) / 2, 0, 1])
 
 
 def test_weights_of_zero_are_as_unknown() -> None:
@@ -159,7 +152,7 @@ def _parts(model: np.ndarray, teacher: np.ndarray, labels: Labels) -> tuple:
     entries = combination.collect(
         model,
         fixed.combination.center,
-        fixed.combination.bound,
+        np.ones(LABELS),
         [teacher],
         fixed.combination.standardizations,
         labels,
@@ -173,7 +166,7 @@ def _parts(model: np.ndarray, teacher: np.ndarray, labels: Labels) -> tuple:
         10.0,
         (0,),
     )
-    return fixed.combination, model, [teacher], entries, slopes, 0
+    return fixed.combination, np.ones(LABELS), model, [teacher], entries, slopes, 0
 
 
 def test_agreement_is_the_correlation_of_common_opinions() -> None:
@@ -192,3 +185,45 @@ def test_agreement_is_the_correlation_of_common_opinions() -> None:
     x, y = np.array(pairs).T
     assert found[0, 1] == found[1, 0] == pytest.approx(x @ y / np.sqrt(x @ x * (y @ y)), abs=1e-5)
     np.testing.assert_allclose(np.diag(found), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("only_yes", [False, True])
+def test_blocks_and_scores_on_request_change_nothing(monkeypatch: pytest.MonkeyPatch, only_yes: bool) -> None:
+    _, model, teacher, labels = simulated(0.2)
+    teacher[::7, 2] = np.nan
+    if only_yes:
+        labels = Labels.from_positives((labels.ternary() > 0).astype(int))
+    expected = combination.fit(model, [teacher], labels)
+    monkeypatch.setattr(contract, "ENTRIES_AT_A_TIME", 50 * LABELS)
+    monkeypatch.setattr(large_arrays, "MAX_IN_MEMORY", 0)
+    lazy = LazyScores(Scores(teacher), items.features(np.zeros((ITEMS, 1))), labels.names)
+    found = combination.fit(model, [lazy], labels)
+    np.testing.assert_allclose(found.combination.slopes, expected.combination.slopes, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found.out_of_fold, expected.out_of_fold, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(found.combination.thresholds, expected.combination.thresholds, atol=1e-4)
+
+
+def test_many_entries_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    truth, model, teacher, labels = simulated(0.5)
+    monkeypatch.setattr(combination.stacking, "MAX_ENTRIES", 700)
+    monkeypatch.setattr(combination, "MAX_THRESHOLD_ENTRIES", 300 * LABELS)
+    found = combination.fit(model, [teacher], labels)
+    entries = combination.collect(
+        model,
+        found.combination.center,
+        np.ones(LABELS),
+        [teacher],
+        found.combination.standardizations,
+        labels,
+        None,
+        False,
+    )
+    assert 500 < len(entries) <= 700
+    row, column, value = labels.entries()
+    known = dict(zip(zip(row.tolist(), column.tolist(), strict=True), value.tolist(), strict=True))
+    assert [known[i, j] for i, j in zip(entries.item.tolist(), entries.label.tolist(), strict=True)] == (
+        entries.target.tolist()
+    )
+    assert mean_ap(found.out_of_fold, truth) > mean_ap(model, truth) + 0.1
+    called = 1 / (1 + np.exp(-found.out_of_fold)) >= found.combination.thresholds
+    assert 0.3 * truth.mean() < called.mean() < 3 * truth.mean()

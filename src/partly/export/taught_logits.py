@@ -32,13 +32,7 @@ class TaughtLogits(nn.Module):
             "mean": torch.from_numpy(part.mean).float(),
             "inverse": torch.where(opinion, 1 / scale, 0.0).float(),
             "opinion": opinion.float(),
-            "heard": torch.ones(len(scale)),
-            "inverse_bound": torch.zeros(len(scale)),
         }
-        if combination.bound is not None:
-            bound = torch.from_numpy(combination.bound)
-            buffers["heard"] = (bound > 0).float()
-            buffers["inverse_bound"] = torch.where(bound > 0, 1 / bound, 0.0)
         for name, values in buffers.items():
             self.register_buffer(name, values.clone())
 
@@ -49,9 +43,7 @@ class TaughtLogits(nn.Module):
             scores = torch.cat([scores[:, :parent], higher[:, None], scores[:, parent + 1 :]], dim=1)
         by_label = (scores - self.get_buffer("mean")) * self.get_buffer("inverse")
         slopes = self.get_buffer("slopes")
-        centered = logits - self.get_buffer("center")
-        bounded = centered / (1 + (centered * self.get_buffer("inverse_bound")).square()).sqrt()
-        total: Tensor = slopes[0] * self.get_buffer("heard") * bounded + slopes[1] * by_label
+        total: Tensor = slopes[0] * (logits - self.get_buffer("center")) + slopes[1] * by_label
         return total + slopes[2] * self._per_item(by_label) + self.get_buffer("bias")
 
     def _per_item(self, by_label: Tensor) -> Tensor:

@@ -3,12 +3,10 @@
 The regression is fitted to known entries; where only yes is known, to all entries, with unknown taken for no.
 Out-of-fold logits of the combination are cross-fitted: slopes for an item come from the other folds of items.
 
-A model of few entries may be certain of everything. After k correct predictions, the rule of succession gives the next
-one the odds k + 1. A label with n known yes and at least as many known no allows k = n - 1 predictions of a yes by a
-model that has seen another one. So the model's logit of a label is bounded by a multiple of log(n), with n the smaller
-of both numbers:
-
-    bounded(x) = x / sqrt(1 + (x / (BOUND log n))^2)
+A model of few entries may be certain of everything, although hardly any entry tests it. After k correct predictions,
+the rule of succession gives the next one the odds k + 1. So before the regression, the model's logits of a label are
+scaled down until their root mean square is at most log(n + 1), with n the smaller of the numbers of its known yes and
+known no. The regression can raise their slopes again where known entries demand it.
 """
 
 from __future__ import annotations
@@ -35,7 +33,6 @@ from partly.teachers.standardization import Standardization, measure
 Floats = npt.NDArray[np.float32]
 FOLDS = 5
 MAX_THRESHOLD_ENTRIES = 1 << 26  # above it, thresholds are chosen on random items
-BOUND = 2.0  # chosen by held-out log loss of known training entries: 1 harms models of many entries, 8 hardly bounds
 EXPECTED_YES = 2.0  # yes per item, if no label is known
 
 
@@ -53,13 +50,12 @@ class Combination:
     thresholds: Floats | None  # [L]; None: the thresholds of the model
     names: tuple[str, ...] = ()  # of the teachers
     agreement: Floats | None = None  # [K, K], correlations of the teachers' scores
-    bound: Floats | None = None  # [L], of the absolute value of the model's centered logits; None: unbounded
 
     def __call__(self, logits: Floats, scores: Sequence[Floats]) -> Floats:
         """Return combined logits [B, L] of the model's logits and each teacher's scores."""
         if not self.used:
             return logits
-        return self._weigh(inputs_of(limit(logits - self.center, self.bound), scores, self.standardizations))
+        return self._weigh(inputs_of(logits - self.center, scores, self.standardizations))
 
     def teachers_only(self, scores: Sequence[Floats]) -> Floats:
         """Return logits [B, L] of the teachers alone, with their slopes of the combination."""
@@ -86,7 +82,6 @@ class Combination:
             "thresholds": None if self.thresholds is None else _plain(self.thresholds),
             "names": list(self.names),
             "agreement": None if self.agreement is None else _plain(self.agreement),
-            "bound": None if self.bound is None else [None if math.isinf(b) else b for b in self.bound.tolist()],
         }
 
     @classmethod
@@ -111,13 +106,7 @@ class Combination:
         used = tuple(int(k) for k in content["used"])
         names = tuple(map(str, content["names"]))
         agreement = None if content.get("agreement") is None else np.asarray(content["agreement"], np.float32)
-        bound = content.get("bound")
-        if bound is not None:
-            bound = np.array([math.inf if b is None else b for b in bound], np.float32)
-            fits = bound.shape == (labels,)
-        if not fits:
-            raise ValueError("arrays of different sizes")
-        return cls(slopes, bias, center, pooled, precision, used, standardizations, thresholds, names, agreement, bound)
+        return cls(slopes, bias, center, pooled, precision, used, standardizations, thresholds, names, agreement)
 
     def weights(self) -> dict[str, Any]:
         """Return the weights of model and teachers, pooled and per label, in logits per standard deviation."""
@@ -157,15 +146,15 @@ def fit(
         1, items
     )
     only_yes = not labels.counts()[1].any()
-    bound = bound_logits(labels, weights, standardizations, only_yes)
-    entries = collect(out_of_fold, center, bound, scores, standardizations, labels, weights, only_yes, seed)
+    scale = scale_model(out_of_fold, center, labels, weights, only_yes)
+    entries = collect(out_of_fold, center, scale, scores, standardizations, labels, weights, only_yes, seed)
     slopes = stacking.fit(entries, count, len(scores), seed)
     nothing_known = not labels.counts()[0].any() and only_yes
     if nothing_known:
         slopes.slopes[0] = slopes.pooled[0] = 0.0  # the model has learned nothing
         slopes = replace(slopes, bias=np.zeros(count))
     combination = Combination(
-        slopes.slopes.astype(np.float32),
+        _unscale(slopes, scale),
         slopes.bias.astype(np.float32),
         center.astype(np.float32),
         slopes.pooled.astype(np.float32),
@@ -175,11 +164,10 @@ def fit(
         None,
         tuple(names),
         measure_agreement(scores, standardizations) if len(scores) > 1 else None,
-        bound,
     )
     if not slopes.teachers:
         return Fit(combination, np.asarray(out_of_fold, np.float32))
-    logits = _cross_fit(combination, out_of_fold, scores, entries, slopes, seed)
+    logits = _cross_fit(combination, scale, out_of_fold, scores, entries, slopes, seed)
     if nothing_known:  # shift the biases so that an item has EXPECTED_YES yes on average
         share = min(0.5, EXPECTED_YES / count)
         sample = logits[_sample_rows(items, MAX_THRESHOLD_ENTRIES // max(1, count), seed)]
@@ -194,7 +182,7 @@ def fit(
 def collect(
     logits: npt.NDArray[Any],
     center: npt.NDArray[Any],
-    bound: npt.NDArray[Any] | None,
+    scale: npt.NDArray[Any],
     scores: Sequence[ScoreMatrix],
     parts: Sequence[Standardization],
     labels: Labels,
@@ -215,9 +203,8 @@ def collect(
     for here in _row_blocks(items, count):
         first, last = np.searchsorted(row, [here.start, here.stop])
         if last > first:
-            columns_of_inputs = inputs_of(
-                limit(logits[here] - center, bound), [np.asarray(part[here]) for part in scores], parts
-            )
+            model = (logits[here] - center) * scale
+            columns_of_inputs = inputs_of(model, [np.asarray(part[here]) for part in scores], parts)
             at = row[first:last] - here.start, column[first:last]
             inputs[first:last] = np.stack([block[at] for block in columns_of_inputs], axis=1)
     weight = np.ones(len(row))
@@ -229,8 +216,10 @@ def collect(
     return Entries(column[by_label], row[by_label], inputs[by_label], target[by_label], weight[by_label])
 
 
-def bound_logits(labels: Labels, weights: Weights | None, parts: Sequence[Standardization], only_yes: bool) -> Floats:
-    """Return the bound of the model's logits of each label, [L]; infinite where no teacher has an opinion."""
+def scale_model(
+    logits: npt.NDArray[Any], center: npt.NDArray[Any], labels: Labels, weights: Weights | None, only_yes: bool
+) -> npt.NDArray[np.float64]:
+    """Return the factor of the model's centered logits of each label, [L], at most 1."""
     count = labels.shape[1]
     if weights is None:
         yes, no = labels.counts()
@@ -240,19 +229,18 @@ def bound_logits(labels: Labels, weights: Weights | None, parts: Sequence[Standa
         yes, no = (np.bincount(column[counted & (value == answer)], minlength=count) for answer in (1, 0))
     if only_yes:
         no = len(labels) - yes
-    has_opinion = np.any([np.isfinite(part.scale) for part in parts], axis=0)
-    bound: Floats = np.where(has_opinion, BOUND * np.log(np.maximum(1, np.minimum(yes, no))), np.inf).astype(np.float32)
-    return bound
+    squares = sum((np.square(block - center).sum(axis=0) for block in _blocks(logits)), np.zeros(count))
+    size = np.sqrt(squares / max(1, len(labels)))
+    bound = np.log1p(np.minimum(yes, no))
+    factor: npt.NDArray[np.float64] = np.where(size > bound, bound / np.maximum(size, bound + 1e-12), 1.0)
+    return factor
 
 
-def limit(logits: npt.NDArray[Any], bound: npt.NDArray[Any] | None) -> Floats:
-    """Squash centered logits [B, L] smoothly into the bounds [L]; their order within a label is kept."""
-    x = np.asarray(logits, np.float32)
-    if bound is None:
-        return x
-    inverse = np.divide(1, bound, out=np.zeros_like(bound), where=bound > 0)
-    squashed: Floats = np.where(bound > 0, x / np.sqrt(1 + np.square(x * inverse)), 0).astype(np.float32)
-    return squashed
+def _unscale(slopes: Slopes, scale: npt.NDArray[Any]) -> Floats:
+    """Return slopes for the model's logits as they are."""
+    unscaled = slopes.slopes.astype(np.float32)
+    unscaled[0] *= scale.astype(np.float32)
+    return unscaled
 
 
 def _choose_items(labels: Labels, only_yes: bool, seed: int) -> npt.NDArray[np.int64]:
@@ -291,6 +279,7 @@ def measure_agreement(scores: Sequence[ScoreMatrix], parts: Sequence[Standardiza
 
 def _cross_fit(
     combination: Combination,
+    scale: npt.NDArray[Any],
     out_of_fold: npt.NDArray[Any],
     scores: Sequence[ScoreMatrix],
     entries: Entries,
@@ -303,9 +292,7 @@ def _cross_fit(
     without_fold = []
     for k in range(FOLDS):
         fitted = stacking.refit(entries[fold[entries.item] != k], count, slopes) if len(entries) else slopes
-        without_fold.append(
-            replace(combination, slopes=fitted.slopes.astype(np.float32), bias=fitted.bias.astype(np.float32))
-        )
+        without_fold.append(replace(combination, slopes=_unscale(fitted, scale), bias=fitted.bias.astype(np.float32)))
     logits = allocate((items, count))
     for rows in _row_blocks(items, count):
         model, opinions = np.asarray(out_of_fold[rows], np.float32), [np.asarray(part[rows]) for part in scores]
