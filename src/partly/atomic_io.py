@@ -148,14 +148,14 @@ def no_link(path: PathLike, flags: int) -> int:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Lock a folder against a second process. The lock ends with the process, however that ends."""
+def locked(folder: Path, wait: bool = False) -> Iterator[None]:
+    """Lock a folder against a second process, or wait for that one. The lock ends with the process."""
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         file = open(folder / LOCK_NAME, "a", opener=no_link)  # noqa: SIM115
     with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             raise CheckpointError(
                 f"{folder}: another process is training in this folder. Wait for it, or use another folder."

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -48,3 +52,21 @@ def test_a_failure_keeps_what_was_computed() -> None:
         cache.load_or_compute({"test": "failure"}, (6, 1), compute, 2, "Testing")
     assert cache.load_or_compute({"test": "failure"}, (6, 1), compute, 2, "Testing").sum() == 6
     assert calls == [0, 2, 4, 4]
+
+
+def test_a_second_process_waits_for_the_first() -> None:
+    started, calls = threading.Event(), list[int]()
+
+    def compute(rows: slice) -> np.ndarray:
+        calls.append(rows.start)
+        started.set()
+        time.sleep(0.2)
+        return np.ones((2, 1), np.float32)
+
+    arguments = ({"test": "two at once"}, (2, 1), compute, 2, "Testing")
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(cache.load_or_compute, *arguments)
+        assert started.wait(10)
+        second = cache.load_or_compute(*arguments)
+        np.testing.assert_array_equal(first.result(), second)
+    assert calls == [0]

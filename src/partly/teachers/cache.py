@@ -34,7 +34,7 @@ def load_or_compute(
     """Return the matrix [N, D] of this key, memory-mapped; compute the missing blocks of rows."""
     digest = atomic_io.sha256(json.dumps(key, sort_keys=True).encode())
     folder = cache_folder() / "teachers" / digest[:32]
-    with atomic_io.locked(folder):
+    with atomic_io.locked(folder, wait=True):  # another process may compute the same matrix
         done = _count_finished_rows(folder)
         if done < shape[0] or not (folder / ARRAY).exists():
             array = _open_mapped(folder, shape, done)

@@ -229,7 +229,9 @@ def scale_model(
         yes, no = (np.bincount(column[counted & (value == answer)], minlength=count) for answer in (1, 0))
     if only_yes:
         no = len(labels) - yes
-    squares = sum((np.square(block - center).sum(axis=0) for block in _blocks(logits)), np.zeros(count))
+    squares = np.zeros(count)
+    for block in _blocks(logits):
+        squares += np.square(block - center).sum(axis=0)
     size = np.sqrt(squares / max(1, len(labels)))
     bound = np.log1p(np.minimum(yes, no))
     factor: npt.NDArray[np.float64] = np.where(size > bound, bound / np.maximum(size, bound + 1e-12), 1.0)
