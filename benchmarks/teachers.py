@@ -84,7 +84,8 @@ def main() -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Compute what is not there yet."""
-    done = {(r["set"], r["items"], r["scenario"], r["seed"], r["row"]) for r in read_records(options.out)}
+    records_of_now = (r for r in read_records(options.out) if "earlier" not in r)
+    done = {(r["set"], r["items"], r["scenario"], r["seed"], r["row"]) for r in records_of_now}
     loaded: dict[str, Data] = {}
     lists = (getattr(options, key).split(",") for key in ("seeds", "sizes", "scenarios", "sets"))
     for seed, size, scenario, name in itertools.product(*lists):
@@ -237,9 +238,9 @@ def read_records(path: Path) -> list[dict[str, Any]]:
 
 
 def print_tables(found: list[dict[str, Any]]) -> None:
-    """Print the mean over seeds of each cell, and how the rows compare."""
+    """Print the mean over seeds of each cell, and how the rows compare. Records of earlier code are left out."""
     cells: dict[tuple[str, int, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for record in found:
+    for record in (record for record in found if "earlier" not in record):
         cells[record["set"], record["items"], record["scenario"]][record["row"]].append(record["map"])
     print(f"\n{'data':8} {'items':>5} {'scenario':16} {'seeds':>5} " + " ".join(f"{row:>10}" for row in ROWS))
     for (name, size, scenario), rows in sorted(
@@ -247,12 +248,24 @@ def print_tables(found: list[dict[str, Any]]) -> None:
     ):
         values = " ".join(f"{np.mean(rows[row]):10.1f}" for row in ROWS)
         print(f"{name:8} {size:5} {scenario:16} {len(rows['auto']):5} {values}")
-    labelled = [{row: float(np.mean(v)) for row, v in rows.items()} for (_, _, s), rows in cells.items() if s != "none"]
+    means = {
+        cell: {row: float(np.mean(v)) for row, v in rows.items()} for cell, rows in cells.items() if cell[2] != "none"
+    }
+    labelled = list(means.values())
     if not labelled:
         return
     for row in ROWS:
         gains = [cell[row] - cell["auto"] for cell in labelled]
         print(f"{row:10} mean {np.mean([c[row] for c in labelled]):5.1f}, least gain over auto {min(gains):5.2f}")
+    shares = [
+        (rows["auto+names"] - rows["auto"]) / (means[name, size, "all"]["auto"] - rows["auto"])
+        for (name, size, scenario), rows in means.items()
+        if scenario != "all" and (name, size, "all") in means
+    ]
+    if shares:
+        print(f"share of the gap to all labels known that names close: median {np.median(shares):.2f}")
+    taught = [r for r in found if r["row"] == "permuted" and r["scenario"] != "none" and "earlier" not in r]
+    print(f"permuted names have a weight in {sum(r['used'] for r in taught)} of {len(taught)} fits")
     wins = sum(cell["auto+names"] > cell["trial"] for cell in labelled)
     print(f"auto+names above the trial's recipe in {wins} of {len(labelled)} cells")
 

@@ -65,6 +65,19 @@ def test_other_ids_are_refused_by_name(tmp_path: Path) -> None:
         Scores(path).scores(X, LABELS)
 
 
+def test_a_file_with_gaps_may_hold_other_items_but_no_misspelled_ones(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text("item,cat,dog\na,1,2\nz,1,2\nc,3,4\n")
+    np.testing.assert_array_equal(Scores(path).scores(X, LABELS), [[1, 2], [NAN, NAN], [3, 4]])
+    for misspelled in ("B", "b.jpg", "photos/b", " b"):
+        path.write_text(f"item,cat,dog\na,1,2\nz,1,2\nc,3,4\n{misspelled},1,2\n")
+        with pytest.raises(DataError, match="holds 1 items that are not in the data"):
+            Scores(path).scores(X, LABELS)
+    path.write_text("item,cat,dog\na,1,2\ny,1,2\nz,3,4\n")
+    with pytest.raises(DataError, match="2 of the 3 items have no scores, and it holds 2"):
+        Scores(path).scores(X, LABELS)
+
+
 def test_other_labels_are_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "scores.csv"
     path.write_text("item,cat,dgo\na,1,2\nb,1,2\nc,1,2\n")

@@ -32,7 +32,7 @@ from partly.teachers.standardization import Standardization, measure
 
 Floats = npt.NDArray[np.float32]
 FOLDS = 5
-MAX_THRESHOLD_ENTRIES = 1 << 26  # above it, thresholds are chosen on random items
+MAX_THRESHOLD_ENTRIES = 1 << 25  # above it, thresholds are chosen on random items
 EXPECTED_YES = 2.0  # yes per item, if no label is known
 
 

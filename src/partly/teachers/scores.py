@@ -8,6 +8,7 @@ list, is no opinion.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -136,22 +137,30 @@ class Scores(Teacher):
 def _find_positions(own: Names, wanted: Names, where: str, what: str) -> npt.NDArray[np.int64]:
     """Return the position of each wanted word in the file, -1 for a missing one.
 
-    A file may lack some words, or hold more. If it does both, additional labels are refused by name: one may be a
-    missing one, misspelled. Additional items are refused if more than half of the items are missing.
+    A file may lack some words, or hold more. If it does both, additional ones are refused by name that may be a missing
+    one, misspelled: of labels all, of items those that differ in case, spaces, folder or suffix. Additional items are
+    also refused if more than half of the items are missing.
     """
     at = {word: i for i, word in enumerate(own)}
     positions = np.array([at.get(word, -1) for word in wanted], np.int64)
-    missing = int((positions < 0).sum())
+    missing = [word for word, position in zip(wanted, positions, strict=True) if position < 0]
     present = set(wanted)
     strange = [word for word in own if word not in present]
-    refused = missing > 0 if what == "label" else 2 * missing > len(wanted)
-    if len(wanted) and (missing == len(wanted) or (refused and strange)):
+    if what == "item" and 2 * len(missing) <= len(wanted):
+        forms = set(map(_plain_id, missing))
+        strange = [word for word in strange if _plain_id(word) in forms]
+    if len(wanted) and (len(missing) == len(wanted) or (missing and strange)):
         lines = (f"{word!r}{_near(word, wanted) if what == 'label' else ''}" for word in strange)
         raise DataError(
-            f"{where}: {missing} of the {len(wanted)} {what}s have no scores, and it holds {len(strange)} {what}s that "
-            "are not in the data" + listing(lines, len(strange)) + f"\nName the {what}s as the data does."
+            f"{where}: {len(missing)} of the {len(wanted)} {what}s have no scores, and it holds {len(strange)} {what}s "
+            "that are not in the data" + listing(lines, len(strange)) + f"\nName the {what}s as the data does."
         )
     return positions
+
+
+def _plain_id(word: str) -> str:
+    """Return an id without case, spaces, folder and suffix."""
+    return re.sub(r"\.[a-z][a-z0-9]*$", "", word.strip().casefold().rpartition("/")[2])
 
 
 def _near(word: str, wanted: Names) -> str:
