@@ -32,7 +32,7 @@ STEP, MAX_RATES = 3.0, 7  # factor between rates, and size limit, of an extended
 GRIDS = {  # by head; a linear head that starts at the solved regression takes far smaller steps
     "mlp": (3e-4, 1e-3, 3e-3),
     "warm-linear": (1e-5, 3e-5, 1e-4, 3e-4),
-    "linear": (2e-3, 6e-3, 2e-2),
+    "linear": (1e-4, 3e-4, 1e-3),
 }
 
 
