@@ -160,6 +160,33 @@ def test_two_files_are_compared_by_pairs(foreign: tuple) -> None:
     assert "good.parquet is better than poor.csv: mAP" in done.output
 
 
+def test_metrics_are_chosen(foreign: tuple) -> None:
+    scores, truth, _ = foreign
+    command = ["evaluate", "good.parquet", "poor.csv", "--labels", "truth.csv", "--metric", "log_loss"]
+    done = CliRunner().invoke(app, [*command, "--metric", "f1_macro", "-o", "x.md", "-o", "x.html"])
+    assert done.exit_code == 0, done.output
+    loss = [metrics.evaluate(s, truth)["log_loss"] for s in scores]
+    assert loss[0] < loss[1]  # the first model is better, because a loss is better if it is lower
+    assert f"good.parquet is better than poor.csv: log loss {loss[1] - loss[0]:.3f} lower" in done.output
+    assert "Holm-adjusted for 2 tests" in done.output
+    assert "| macro F1 |" in Path("x.md").read_text()
+    assert "AUROC" not in Path("x.md").read_text()
+    with pytest.raises(SettingError, match=r"no metric 'nDCG@33'\. Did you mean 'nDCG@3'"):
+        run_json("good.parquet", "truth.csv", "--metric", "nDCG@33")
+
+
+def test_each_label_is_in_the_json(foreign: tuple) -> None:
+    scores, truth, _ = foreign
+    found = run_json("good.parquet", "truth.csv")["by_label"]
+    measured = metrics.measure(scores[0], truth, influence=True)
+    assert list(found) == list(truth.names)
+    ends = metrics.label_intervals(measured, 0.95)
+    for j, row in enumerate(found.values()):
+        for name in ("AP", "AUROC", "precision", "recall", "F1", "log_loss", "brier", "ECE", "yes", "no"):
+            assert row[name] == pytest.approx(measured.by_label[name][j], rel=1e-5), name
+        assert row["intervals"]["F1"] == pytest.approx(ends["F1"][j].tolist(), rel=1e-5)
+
+
 def test_parts_are_scored_and_every_output_is_written(foreign: tuple) -> None:
     scores, truth, _ = foreign
     outputs = [f"out.{suffix}" for suffix in ("html", "md", "tex", "csv", "json")]
@@ -222,6 +249,7 @@ def test_scores_with_a_hierarchy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     scores = np.array([[0.9, 0.2, 0.3], [0.4, 0.8, 0.1], [0.1, 0.3, 0.6]])
     parents = {"tabby": ["cat", "pet"]}
     assert found["federated_mAP"] == pytest.approx(metrics.federated_average_precision(scores, truth).mean())
+    assert set(found.pop("intervals")) == {"federated_mAP", "hP", "hR", "hF1", "Fmax", "Smin"}
     assert found == {"federated_mAP": found["federated_mAP"]} | metrics.hierarchical(scores, truth, parents)
     assert "With the hierarchy" in Path("page.html").read_text()
     assert "scores.csv,hierarchy,,hF1" in Path("all.csv").read_text()

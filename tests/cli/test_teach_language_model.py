@@ -63,9 +63,12 @@ def test_dry_run_shows_a_prompt_and_a_forecast(stub: Stub) -> None:
     said = teach(stub, "--dry-run", "--input-price", 2, "--output-price", 10)
     assert "<item>\ncat number 0\n</item>" in said
     assert len(stub.bodies) == 21  # and the probe
+    assert "Answers: " in said
     forecast = json.loads(teach(stub, "--dry-run", "--json", "--input-price", 2, "--output-price", 10))
     assert forecast["calls"] == [600, 600, 600]
     assert forecast["input_tokens"] == [6000, 6000, 6000]
+    assert {word for word, count in forecast["answers"].items() if count} == {"yes", "no"}
+    assert sum(forecast["answers"].values()) == 20
     assert forecast["money"][0] == pytest.approx((6000 * 2 + 1200 * 10) / 1e6)
     assert len(stub.bodies) == 21
     many = json.loads(
@@ -80,7 +83,7 @@ def test_a_cap_stops_cleanly(stub: Stub) -> None:
     said = teach(stub, "--out", "scores.csv", "--max-calls", 5, "--concurrency", 1)
     assert "Stopped by the cap on calls. Repeat the command to continue" in said
     assert len(stub.bodies) == 5
-    assert np.isfinite(Scores("scores.csv").matrix).sum() == 4
+    assert np.isfinite(Scores("scores.csv").matrix).sum() == 3  # one question about each item; one answer is unsure
     assert "Stopped" not in teach(stub, "--out", "scores.csv")
     assert len(stub.bodies) == 9
 

@@ -21,7 +21,7 @@ from sklearn.metrics import (
 
 from partly import Labels
 from partly.errors import DataError, SettingError
-from partly.metrics import both, compare, evaluate, measure, propensities
+from partly.metrics import both, compare, evaluate, intervals, label_intervals, measure, propensities
 from partly.metrics.intervals import holm
 
 
@@ -152,10 +152,34 @@ def test_intervals_contain_the_truth_about_as_often_as_they_say(name):
     assert 0.918 <= hits / 300 <= 0.982
 
 
-def test_a_perfect_score_has_an_exact_interval():
-    y = np.eye(30, 3, dtype=int)
-    low, high = evaluate(np.where(y, 0.9, 0.1), y, confidence=0.9)["intervals"]["mAP"]
-    assert (low, high) == (pytest.approx(0.05 ** (1 / 30)), 1.0)
+def test_the_exact_interval_of_a_perfect_score_rests_on_its_units():
+    """Three labels with one, two and four known yes, all of them ranked first: 30 items are not 30 successes."""
+    y = np.zeros((30, 3), int)
+    y[:1, 0] = y[:2, 1] = y[:4, 2] = 1
+    measured = measure(np.where(y, 0.9, 0.1), y, influence=True)
+    found = intervals(measured, 0.9)
+    of_mean = 9 / (1 / 1 + 1 / 2 + 1 / 4)  # the variance of a mean of three proportions
+    units = {"mAP": of_mean, "CR": of_mean, "macro_f1": of_mean, "OR": 7, "OF1": 7, "pooled_AP": 7, "LRAP": 30}
+    units |= {"exact_match": 30, "R@3": 4, "PSP@3": 4}  # four items have a yes
+    for name, count in units.items():
+        assert found[name] == (pytest.approx(0.05 ** (1 / count)), 1.0), name
+    assert found["ranking_loss"] == (0.0, pytest.approx(1 - 0.05 ** (1 / 30)))
+    of_labels = label_intervals(measured, 0.9)
+    for name in ("AP", "AUROC", "F1"):
+        assert of_labels[name].tolist() == [[pytest.approx(0.05 ** (1 / count)), 1.0] for count in (1, 2, 4)]
+
+
+def test_intervals_of_perfect_scores_hold():
+    """A label of which four yes are known: the AP is often 1, and its interval still contains the truth."""
+    rng, hits = np.random.default_rng(0), 0
+    scores, y = rng.normal(size=200_000), np.arange(200_000) < 20_000
+    scores[y] += 2.5
+    truth = measure(scores[:, None], y[:, None], 0.0).values["mAP"]
+    for _ in range(300):
+        rows = np.concatenate([rng.integers(0, 20_000, 4), rng.integers(20_000, 200_000, 36)])
+        low, high = evaluate(scores[rows, None], y[rows, None], 0.0, confidence=0.95)["intervals"]["mAP"]
+        hits += low <= truth <= high
+    assert hits >= 0.93 * 300
 
 
 def test_compare_pairs_the_items():
@@ -173,6 +197,12 @@ def test_compare_pairs_the_items():
     assert width < (high - low) / 2  # the same items: their chance cancels
     with pytest.raises(SettingError, match="no score 'map'"):
         compare(measured, ["map"])
+    with pytest.raises(SettingError, match="d: comparisons need influences"):
+        compare(measured | {"d": measure(expit(base), y)})
+    for rows in (slice(0, 300), slice(None, None, -1)):
+        other = measure(expit(base[rows]), y[rows, ::-1], influence=True)
+        with pytest.raises(DataError, match="measured on different labels"):
+            compare(measured | {"d": other})
 
 
 def test_holm_by_hand():

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import expit, logit
 
 from partly import metrics
 from partly.errors import LabelError, SettingError
@@ -91,6 +93,28 @@ def test_information_by_hand() -> None:
     # b: 2 of 4 items with a, 1 bit, missed once; c: 1 of 3 known ones, log2(3) bits, missed once. 4 items with a yes.
     assert result["Smin"] == pytest.approx((1 + math.log2(3)) / 4)
     assert result["items"] == 4
+
+
+def test_intervals_are_those_of_a_slow_jackknife() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.random((200, 5)) < 0.2
+    truth = GRAPH.deduce(Labels.from_ternary(np.where(y, 1, 0), names=NAMES)).ternary() == 1
+    scores = 1 / (1 + np.exp(-(rng.normal(size=truth.shape) + 2 * truth - 1)))
+    labels = Labels.from_ternary(np.where(truth, 1, -1), names=NAMES)
+    bits = [1.0] * 5
+    found = metrics.hierarchical(scores, labels, GRAPH, information=bits, confidence=0.9)
+    for name, (low, high) in found["intervals"].items():
+        rest = [np.arange(200) % 20 != k for k in range(20)]
+        others = [metrics.hierarchical(scores[r], labels[r], GRAPH, information=bits)[name] for r in rest]
+        margin = stats.t.ppf(0.95, 19) * math.sqrt(19 / 20 * sum((other - np.mean(others)) ** 2 for other in others))
+        value = found[name]
+        if name == "Smin":
+            expected = value - margin, value + margin
+        else:
+            scale = margin / (value * (1 - value))
+            expected = tuple(float(expit(logit(value) + sign * scale)) for sign in (-1, 1))
+        assert (low, high) == pytest.approx(expected), name
+        assert low < value < high
 
 
 def test_refusals() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.special import expit
@@ -124,6 +125,23 @@ def test_an_audit_of_everything_is_the_truth():
     assert np.isnan(found.estimates["mAP"].value)
 
 
+def test_an_audit_is_matched_by_id_and_name():
+    scores, y, rng = population(4)
+    known, names, ids = y & (rng.random(y.shape) < 0.4), list("abcd"), [f"item {i}" for i in range(len(y))]
+    asked = ~known & (rng.random(y.shape) < 0.2)
+    labels = Labels.from_ternary(known.astype(int), names=names, ids=ids)
+    expected = estimate(scores, labels, audit=hide(y, asked)).estimates["OF1"]
+    table = pd.DataFrame(np.where(asked, y, np.nan), ids, names)
+    for audit in (table.iloc[::-1, ::-1], table[asked.any(axis=1)].drop(columns="a")):
+        found = estimate(scores, labels, audit=audit).estimates["OF1"]
+        if audit.shape == y.shape:
+            assert found == expected
+        else:  # without the answers of one label
+            assert found == estimate(scores, labels, audit=hide(y, asked & [0, 1, 1, 1])).estimates["OF1"]
+    with pytest.raises(DataError, match="1 of its 400 items are not among those of the labels"):
+        estimate(scores, labels, audit=table.rename({"item 3": "item x"}))
+
+
 def test_audits_are_right_on_average_and_their_intervals_hold():
     scores, y, rng = population(5, items=1000)
     known = y & (rng.random(y.shape) < 0.2)
@@ -222,3 +240,17 @@ def test_wrong_settings_are_refused():
         estimate(scores, labels, audit=labels)
     with pytest.raises(DataError, match="takes probabilities"):
         estimate(scores * 9, labels)
+
+
+def test_labels_of_which_nothing_is_known_are_left_out_and_named():
+    scores, y, rng = population(9)
+    known = y & (rng.random(y.shape) < 0.5)
+    known[:, 2] = False
+    found = estimate(scores, Labels.from_positives(known), prior=y.mean(axis=0))
+    assert found.estimates["prevalence"].value == pytest.approx(y.mean(axis=0)[[0, 1, 3]].mean())
+    assert np.isnan(found.estimates["P@1"].value)
+    assert any("Labels without a known yes: 1 of 4" in note for note in found.notes)
+    complete = estimate(
+        scores[:, [0, 1, 3]], Labels.from_positives(known[:, [0, 1, 3]]), prior=y.mean(axis=0)[[0, 1, 3]]
+    )
+    assert not any("Labels without" in note for note in complete.notes)

@@ -91,6 +91,42 @@ def test_an_injected_answer_is_no_opinion(said: str, stub: Stub, tmp_path: Path)
         assert teacher.annotator.client.counts.malformed >= 1
 
 
+@pytest.mark.parametrize(("names", "kind"), [(PETS, "yes, no or unsure"), (MANY, "a list of numbers")])
+def test_a_model_that_cannot_answer_ends_the_run_early(
+    names: tuple[str, ...], kind: str, stub: Stub, tmp_path: Path
+) -> None:
+    texts = items.texts([f"item {i}" for i in range(200)])
+    stub.plan = ["answer", *["say Sure, I can help!"] * 1000]
+    teacher = teacher_of(stub, tmp_path)
+    with pytest.raises(DataError, match=f"None of the first 20 replies is {kind}"):
+        teacher.opinions(texts, names)
+    assert len(stub.bodies) == 21
+    assert len({body["messages"][1]["content"].split("</item>")[0] for body in stub.bodies[1:]}) == 20
+    stub.plan = []
+    assert (teacher_of(stub, tmp_path, body={"top_p": 1}).opinions(texts, PETS).value == -1).all()
+
+
+def test_some_unreadable_answers_do_not_end_the_run(stub: Stub, tmp_path: Path) -> None:
+    stub.plan = ["answer", *["say Sure!"] * 19]
+    texts = items.texts([f"item {i}" for i in range(100)])
+    teacher = teacher_of(stub, tmp_path, concurrency=1)
+    assert (teacher.opinions(texts, PETS).value == NO_OPINION).sum() == 19
+    assert teacher.annotator.client.counts.malformed == 19
+
+
+@pytest.mark.parametrize(("plan", "message"), [("garbage", "is no chat completion"), ("drop", "no reply to the test")])
+def test_an_unusable_test_request_ends_the_run(plan: str, message: str, stub: Stub, tmp_path: Path) -> None:
+    """It does not mean that there are no log-probabilities: five samples of each answer would be paid for."""
+    stub.plan = [plan] * 2
+    with pytest.raises(DataError, match=message):
+        teacher_of(stub, tmp_path, retries=1).opinions(X, PETS)
+    sent = len(stub.bodies)
+    assert sent == (1 if plan == "garbage" else 2)
+    stub.plan = []
+    assert teacher_of(stub, tmp_path).opinions(X[:1], PETS).value.tolist() == [[1, -1]]
+    assert len(stub.bodies) == sent + 3  # the test request again, and two answers
+
+
 def test_a_cap_leaves_the_rest_without_opinion_and_a_later_run_goes_on(stub: Stub, tmp_path: Path) -> None:
     capped = teacher_of(stub, tmp_path, calls=4, concurrency=1)
     assert np.isfinite(capped.scores(X, PETS)).sum() == 3  # and the probe
@@ -213,6 +249,8 @@ def test_nothing_of_items_is_logged(stub: Stub, tmp_path: Path, caplog: pytest.L
         ({"confidence": "logprob"}, "Did you mean 'logprobs'"),
         ({"body": {"messages": []}}, "cannot be set there"),
         ({"money": 1.0}, "needs prices"),
+        ({"money": 1.0, "input_price": 1.0}, "needs prices"),
+        ({"money": 1.0, "output_price": 1.0}, "needs prices"),
         ({"calls": -1}, "not negative"),
         ({"guidelines": {"cat": 1}}, "is no text"),
         ({"samples": 0}, "samples"),

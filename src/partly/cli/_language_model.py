@@ -33,6 +33,7 @@ class LanguageModelOptions:
     url: str | None = field(default=None, metadata=_about("Base URL, such as http://127.0.0.1:8000/v1."))
     model: str | None = field(default=None, metadata=_about("Name of the model, as the endpoint knows it."))
     confidence_from: str = field(default="auto", metadata=_about("Probabilities by: auto, logprobs, samples or votes."))
+    seed: int = field(default=0, metadata=_about("Seed of the order of labels and answer words in prompts."))
     samples: int = field(default=5, metadata=_about("Answers per entry where confidence comes from samples."))
     body: Path | None = field(default=None, metadata=_about("JSON file with further fields of each request."))
     dry_run: bool = field(
@@ -62,6 +63,7 @@ class LanguageModelOptions:
             guidelines,
             confidence=self.confidence_from,  # type: ignore[arg-type]
             samples=self.samples,
+            seed=self.seed,
             body=None if self.body is None else _read_body(self.body),
             calls=self.max_calls,
             tokens=self.max_tokens,
@@ -177,7 +179,7 @@ def _append(
         author=models.most_common(1)[0][0] if models else teacher.model,
         run=f"{LANGUAGE_MODEL}{teacher.prompt_hash}",
         confidence=np.where(np.isnan(chance), 0.5, chance)[rows, columns],
-        note=f"confidence from {teacher.annotator.resolve_mode()}",
+        note=f"confidence from {teacher.annotator.resolve_mode()}, seed {teacher.seed}",
         add_labels=True,
         skip_repeated=True,
     )
@@ -227,7 +229,7 @@ def _lines(result: dict[str, Any], teacher: LanguageModel) -> list[str]:
         "repeated": "requests sent again, since an interruption left them without a reply",
         "missing": "requests without a reply so far (write the rest with --batch)",
     }
-    lines += [f"{result[name]} {words}." for name, words in troubles.items() if result[name]]
+    lines += [f"{result[name]:,} {words}." for name, words in troubles.items() if result[name]]
     if len(result["models"]) > 1:
         lines.append(f"Warning: replies come from {len(result['models'])} models: {', '.join(result['models'])}.")
     if result["asked_again"]:

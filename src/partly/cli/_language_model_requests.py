@@ -49,7 +49,7 @@ def show_forecast(teacher: LanguageModel, data: Dataset, words: Sequence[str], a
 
     from partly.teachers.chat.content import contents_of
     from partly.teachers.chat.forecast import forecast
-    from partly.teachers.chat.request import answer_body
+    from partly.teachers.chat.request import WORDS, answer_body
 
     if not len(data.items):
         raise DataError("There are no items to ask about.")
@@ -59,7 +59,9 @@ def show_forecast(teacher: LanguageModel, data: Dataset, words: Sequence[str], a
 
     expected = forecast(teacher.annotator, len(data.items), words, load, teacher.seed)
     body = json.loads(answer_body(teacher.annotator.style, load(0), words[0]))
-    result = {name: getattr(expected, name) for name in ("calls", "input_tokens", "output_tokens", "money", "sampled")}
+    fields = ("calls", "input_tokens", "output_tokens", "money", "sampled", "answers")
+    result = {name: getattr(expected, name) for name in fields}
+    result["answers"] = {word: expected.answers.get(word, 0) for word in WORDS} | {"other": expected.answers.get("", 0)}
     if print_json(result | {"prompt": body, "confidence": teacher.annotator.mode}, as_json):
         return
     for message in body["messages"]:
@@ -71,7 +73,8 @@ def show_forecast(teacher: LanguageModel, data: Dataset, words: Sequence[str], a
         if name != "money" or teacher.caps.input_price is not None:
             form = ",.4g" if name == "money" else ",.0f"
             say(f"{title:>13}: {value:{form}} (90 % interval {low:{form}} to {high:{form}})")
-    say(f"Forecast from {expected.sampled} calls, whose replies are kept.")
+    counts = ", ".join(f"{count} {word}" for word, count in result["answers"].items())
+    say(f"Forecast from {expected.sampled} calls, whose replies are kept. Answers: {counts}.")
 
 
 def _to_text(content: Any) -> str:

@@ -16,7 +16,7 @@ import typer
 
 from partly.cli.app import command
 from partly.cli.options import DataOptions, Json, LabelFormatOptions, data_option, option, output_option
-from partly.cli.printing import print_json, print_scores, print_table, say, show
+from partly.cli.printing import print_json, print_table, say, show
 from partly.errors import SettingError, within
 
 if TYPE_CHECKING:
@@ -45,6 +45,10 @@ def evaluate(
     threshold: Annotated[float, option("Probability from which on an entry is predicted yes.")] = 0.5,
     run: Annotated[Path | None, option("Run whose own thresholds, one per label, are used instead.")] = None,
     confidence: Annotated[float, option("Confidence level of the intervals.")] = 0.95,
+    metric: Annotated[
+        list[str] | None,
+        option("Metric of the tables and comparisons, such as nDCG@3. Repeatable.  [default: eight main ones]"),
+    ] = None,
     by: Annotated[
         list[str] | None,
         option("Also score parts: frequency, known (entries), or a column of --groups. Repeatable."),
@@ -72,7 +76,7 @@ def evaluate(
     for path in output or ():
         _find_writer(path)  # refuses wrong endings before anything is read
     mechanism = mechanism or ("auto" if audited else None)
-    request = Request(tuple(by or ()), groups, mechanism, audited, prior, confidence, hierarchy)
+    request = Request(tuple(by or ()), groups, mechanism, audited, prior, confidence, hierarchy, tuple(metric or ()))
     result = evaluate_files(files, labels, threshold, run, reading, request)
     for path in output or ():
         _write(result, path)
@@ -92,6 +96,7 @@ class Request:
     prior: float | None = None
     confidence: float = 0.95
     hierarchy: Path | None = None
+    metrics: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         within(0, 1, confidence=self.confidence)
@@ -113,10 +118,11 @@ def evaluate_files(
     score files alone need `labels`. `run` provides thresholds.
     """
     from partly.cli._score_sources import open_sources, read_thresholds
-    from partly.report.evaluation import Evaluation, score_model
+    from partly.report.evaluation import Evaluation, check_metrics, score_model
     from partly.report.summary import ONLY_YES, has_only_yes
 
     within(0, 1, threshold=threshold)
+    chosen = check_metrics(request.metrics)
     sources, data, truth = open_sources(paths, labels, reading)
     thresholds = threshold if run is None else read_thresholds(run, truth.names)
     slices = _slices(truth, request, labels or Path(data), reading)
@@ -126,12 +132,12 @@ def evaluate_files(
     for name, source in zip(_titles(paths[: len(sources)]), sources, strict=True):
         known, missing = source.gather()
         whole = _estimate(source, thresholds, request, answers)
-        coherent = None if request.hierarchy is None else _score_with_hierarchy(source, request.hierarchy, threshold)
+        coherent = None if request.hierarchy is None else _score_with_hierarchy(source, request, threshold)
         models.append(score_model(name, known, truth, thresholds, missing, request.confidence, slices, whole, coherent))
         prefix = f"{name}: " if len(sources) > 1 else ""
         warnings += [*source.notes, *(prefix + sentence for sentence in missing.describe())]
     warnings += [ONLY_YES] if has_only_yes(truth) else []
-    return Evaluation(truth, thresholds, request.confidence, models, warnings)
+    return Evaluation(truth, thresholds, request.confidence, models, warnings, chosen)
 
 
 def _titles(paths: Sequence[Path]) -> list[str]:
@@ -166,21 +172,15 @@ def _slices(truth: Labels, request: Request, labels: Path, reading: DataOptions)
 
 
 def _read_audit(path: Path, truth: Labels) -> Labels:
-    """Return the answers of an audit, a label file or a question file, for the items and labels of the truth."""
-    import numpy as np
-
+    """Return the answers of an audit: a label file, or a question file about items and labels of the truth."""
     from partly import data as files
     from partly.data.answers import is_question_file, read_answers
-    from partly.data.matching import find_positions, reorder_columns
     from partly.labels import Labels
 
     if is_question_file(path):
         given = read_answers(path, truth)
         return Labels.from_codes(given.rows, given.columns, given.z > 0, truth.names, truth.given_ids, len(truth))
-    answers = reorder_columns(files.read_labels(path), truth.names, str(path))
-    rows, columns, values = answers.entries()
-    positions = find_positions(answers.ids, truth.ids, "the labels", "audited item")
-    return Labels.from_codes(np.asarray(positions)[rows], columns, values, truth.names, truth.given_ids, len(truth))
+    return files.read_labels(path)
 
 
 def _estimate(source: Source, thresholds: Any, request: Request, audit: Labels | None) -> WholeMatrix | None:
@@ -193,21 +193,20 @@ def _estimate(source: Source, thresholds: Any, request: Request, audit: Labels |
     )
 
 
-def _score_with_hierarchy(source: Source, path: Path, threshold: float) -> dict[str, float]:
-    """Return the metrics that count known labels with those that follow from them."""
-    import numpy as np
-
+def _score_with_hierarchy(source: Source, request: Request, threshold: float) -> dict[str, Any]:
+    """Return the metrics that count known labels with those that follow from them, and their `intervals`."""
     from partly import metrics
     from partly.data import read_hierarchy
     from partly.labels.scored import gather_known
+    from partly.metrics.hierarchical import federated_mean
 
     truth = source.truth
-    hierarchy = read_hierarchy(path, truth.names)
-    scores = metrics.hierarchical(source.blocks(), truth, hierarchy, threshold)
+    assert request.hierarchy is not None
+    hierarchy = read_hierarchy(request.hierarchy, truth.names)
+    found = metrics.hierarchical(source.blocks(), truth, hierarchy, threshold, confidence=request.confidence)
     implied = hierarchy.deduce(truth)
-    federated = metrics.federated_average_precision(gather_known(source.blocks(), implied), implied)
-    defined = federated[~np.isnan(federated)]
-    return {"federated_mAP": float(defined.mean()) if len(defined) else float("nan")} | scores
+    value, ends = federated_mean(gather_known(source.blocks(), implied), implied, request.confidence)
+    return {"federated_mAP": value} | found | {"intervals": {"federated_mAP": ends} | found["intervals"]}
 
 
 # ---------------------------------------------------------------- output
@@ -229,17 +228,13 @@ def _write(result: Evaluation, path: Path) -> None:
 
 
 def _print(result: Evaluation, threshold: float, run: Path | None) -> None:
+    """Print all tables and remarks; the page and the JSON hold further metrics."""
     from partly.report.evaluation_tables import all_tables
 
-    print_scores({model.name: model.values for model in result.models})
     for table in all_tables(result):
         print_table(table.title, table.header, table.rows)
-    for sentence in result.sentences():
-        show(sentence)
-    for model in result.models:
-        for note in model.whole.notes if model.whole is not None else ():
-            say(f"{model.name}: {note}")
-    for sentence in result.warnings:
-        say(sentence)
+    verdicts = list(result.sentences())
+    for sentence in result.remarks():
+        (show if sentence in verdicts else say)(sentence)
     if all(model.values["OR"] == 0 for model in result.models):
         say(LOW_SCORES.format("its threshold" if run else f"{threshold:g}"))

@@ -192,7 +192,11 @@ def show(
     known = {name: "yes" if z == 1 else "no" for name, z in zip(labels.names, row, strict=True) if z}
     if print_json({"item": item, "known": known, "said": statements}, as_json):
         return
-    print("\n".join([f"{name}: {value}" for name, value in known.items()] or ["No label is known."]))
+    observed = opened.labels(at, policy=policy)
+    row = observed.rows([observed.ids.index(item)])[0].tolist() if item in observed.ids else []
+    seen = {name for name, z in zip(observed.names, row, strict=False) if z}
+    lines = [f"{name}: {value}" + ("" if name in seen else " (of a model)") for name, value in known.items()]
+    print("\n".join(lines or ["No label is known."]))
     if statements:
         print("\nStatements")
     for one in statements:

@@ -12,6 +12,7 @@ from typing import Any
 
 from partly.distributed.launched import current_rank
 
+MIN_WIDTH = 10  # of a column of text, in characters
 COLUMNS = {"mAP": "mAP", "CF1": "CF1", "OF1": "OF1", "exact_match": "exact match", "P@1": "P@1"}  # metric -> heading
 
 
@@ -96,7 +97,11 @@ def print_table(title: str, header: list[str], rows: list[list[str]]) -> None:
     from rich.text import Text
 
     show(title)
-    table = Table(*map(one_line, header), box=box.SIMPLE)
+    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
+    for place, name in enumerate(header):
+        numeric = all(re.match(r"[-−]?[\d,]+(\.|$)|[–<]", row[place]) for row in rows)
+        table.add_column(one_line(name), no_wrap=numeric, min_width=None if numeric else MIN_WIDTH)  # text wraps first
     for row in rows:
         table.add_row(*(Text(one_line(cell)) for cell in row))
     Console().print(table)
+    show("")

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import ndtr
 
-from partly.errors import DataError
-from partly.labels import Labels
+from partly.errors import DataError, listing
+from partly.labels import Labels, as_labels
 from partly.metrics.entry_counts import EntryCounts
 from partly.metrics.intervals import UNDEFINED, Interval, interval_from_error, standard_error
 from partly.metrics.validation import Floats
@@ -39,6 +41,35 @@ class AuditSample:
     yes: Floats
     predicted: Floats
     probability: Floats
+
+
+def match_audit(audit: Any, labels: Labels) -> Labels:
+    """Return the answers of an audit in the order of the labels: items by id and labels by name, if both have them.
+
+    Items and labels without answers may be missing.
+    """
+    answers = as_labels(audit, "audit")
+    rows = _find_positions(answers.ids, labels.ids, "items")
+    columns = _find_positions(answers.names, labels.names, "labels")
+    if rows is None and columns is None:
+        return answers
+    row, column, value = answers.entries()
+    row, column = row if rows is None else rows[row], column if columns is None else columns[column]
+    names = answers.names if columns is None else labels.names
+    items = len(answers) if rows is None else len(labels)
+    return Labels.from_codes(row, column, value, names, None, items)
+
+
+def _find_positions(own: tuple[str, ...], wanted: tuple[str, ...], what: str) -> npt.NDArray[np.int64] | None:
+    """Return the position of each name among the wanted ones; None where position counts."""
+    if own == wanted or any(names == tuple(map(str, range(len(names)))) for names in (own, wanted)):
+        return None
+    place = {name: i for i, name in enumerate(wanted)}
+    strange = [name for name in own if name not in place]
+    if strange:
+        problem = f"audit: {len(strange)} of its {len(own)} {what} are not among those of the labels"
+        raise DataError(problem + listing(map(repr, strange), len(strange)))
+    return np.array([place[name] for name in own], np.int64)
 
 
 def entries_of_audit(audit: Labels, labels: Labels) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -15,9 +15,18 @@ from partly.labels import Labels, scored
 from partly.labels.matrix import BLOCK
 from partly.labels.scored import KnownScores
 from partly.metrics.counts import label_table, pooled
-from partly.metrics.intervals import UNDEFINED, Interval, difference, holm, interval, interval_from_error
+from partly.metrics.intervals import (
+    UNDEFINED,
+    Interval,
+    difference,
+    extreme_interval,
+    holm,
+    interval,
+    interval_from_error,
+)
 from partly.metrics.measurement import Measurement, measure_further
 from partly.metrics.top_ranks import RANKS, item_table
+from partly.metrics.units import units_of_labels
 from partly.metrics.validation import Floats, Threshold, Weights, check_missingness, check_threshold
 from partly.model_choice.missingness import Missingness
 
@@ -263,7 +272,12 @@ def intervals(measured: Measurement, confidence: float) -> dict[str, Interval]:
     items = measured.values["items_counted"]
     return {
         name: interval(
-            name, value, measured.influences[name] * measured.inflation.get(name, 1.0), int(items), confidence
+            name,
+            value,
+            measured.influences[name] * measured.inflation.get(name, 1.0),
+            int(items),
+            confidence,
+            measured.units.get(name),
         )
         if name in measured.influences
         else UNDEFINED
@@ -298,17 +312,19 @@ def label_intervals(measured: Measurement, confidence: float) -> dict[str, npt.N
     (3, 2)
     """
     within(0, 1, confidence=confidence)
-    table = measured.by_label
-    freedom = np.maximum(np.minimum(table["yes"], table["no"]) - 1, 1)
-    return {
-        name: np.array(
-            [
-                interval_from_error(value, error, df, confidence) if error > 0 else UNDEFINED
-                for value, error, df in zip(table[name].tolist(), errors.tolist(), freedom.tolist(), strict=True)
-            ]
-        ).reshape(-1, 2)
-        for name, errors in measured.errors_by_label.items()
-    }
+    table, units = measured.by_label, units_of_labels(measured.by_label)
+    freedom = np.maximum(np.minimum(table["yes"], table["no"]) - 1, 1).tolist()
+
+    def of_label(value: float, error: float, df: float, count: float) -> Interval:
+        if value in (0, 1):
+            return extreme_interval(value, count, confidence)
+        return interval_from_error(value, error, df, confidence) if error > 0 else UNDEFINED
+
+    result = {}
+    for name, errors in measured.errors_by_label.items():
+        rows = zip(table[name].tolist(), errors.tolist(), freedom, units[name].tolist(), strict=True)
+        result[name] = np.array([of_label(*row) for row in rows], np.float64).reshape(-1, 2)
+    return result
 
 
 def compare(
@@ -343,19 +359,36 @@ def compare(
     ('good', True, True)
     """
     within(0, 1, confidence=confidence)
+    _refuse_unpaired(measured, metrics)
     rows: list[dict[str, Any]] = []
     for metric in metrics:
         for a, b in combinations(measured, 2):
             first, second = measured[a], measured[b]
-            if metric not in first.values:
-                raise SettingError(f"There is no score {metric!r}.{did_you_mean(metric, first.values)}")
-            gap, empty = first.values[metric] - second.values[metric], np.zeros(1)
-            of_a, of_b = (m.influences.get(metric, empty) * m.inflation.get(metric, 1.0) for m in (first, second))
-            (low, high), p = difference(of_a, of_b, gap, confidence)
+            gap = first.values[metric] - second.values[metric]
+            low = high = p = math.nan
+            if metric in first.influences and metric in second.influences:
+                of_a, of_b = (m.influences[metric] * m.inflation.get(metric, 1.0) for m in (first, second))
+                (low, high), p = difference(of_a, of_b, gap, confidence)
             rows.append({"metric": metric, "a": a, "b": b, "difference": gap, "low": low, "high": high, "p": p})
     for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p"] = p
     return rows
+
+
+def _refuse_unpaired(measured: Mapping[str, Measurement], metrics: Sequence[str]) -> None:
+    """Refuse unknown metrics, and measurements without influences or on other entries."""
+    for name, measurement in measured.items():
+        for metric in metrics:
+            if metric not in measurement.values:
+                raise SettingError(f"There is no score {metric!r}.{did_you_mean(metric, measurement.values)}")
+        if not measurement.units:
+            raise SettingError(f"{name}: comparisons need influences. Use measure(..., influence=True).")
+    items = {len(column) for measurement in measured.values() for column in measurement.influences.values()}
+    counts = {(m.by_label["yes"].tobytes(), m.by_label["no"].tobytes()) for m in measured.values()}
+    if len(items) > 1 or len(counts) > 1:
+        raise DataError(
+            "The models were measured on different labels. Measure all of them on the same items and labels."
+        )
 
 
 def both(

@@ -20,24 +20,32 @@ known entries only, so compare it only between models on the same labels.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from partly.errors import LabelError, SettingError
+from partly.errors import LabelError, SettingError, within
 from partly.labels import Hierarchy, Labels, as_labels, scored
 from partly.labels.hierarchy import as_hierarchy
 from partly.labels.matrix import blocks
+from partly.metrics.intervals import jackknife_interval
 from partly.metrics.validation import Floats, check_threshold
+from partly.model_choice.missingness import GROUPS
 
 THRESHOLDS = np.arange(1, 101) / 100  # as in CAFA
+WITH_INTERVAL = ("hP", "hR", "hF1", "Fmax", "Smin")
 
 
 def hierarchical(
-    scores: Any, labels: Any, hierarchy: Any, threshold: float = 0.5, information: Any = None
-) -> dict[str, float]:
+    scores: Any,
+    labels: Any,
+    hierarchy: Any,
+    threshold: float = 0.5,
+    information: Any = None,
+    confidence: float | None = None,
+) -> dict[str, Any]:
     """Return hierarchical precision, recall and F1, and Fmax and Smin over the thresholds 0.01, 0.02, ..., 1.
 
     Parameters
@@ -52,6 +60,8 @@ def hierarchical(
         Threshold of hP, hR and hF1.
     information : array [L], optional
         Information of each label in bits, for Smin; default: estimated from `labels`.
+    confidence : float, optional
+        Level of confidence intervals, such as 0.95. The result then has `intervals`: name -> (low, high).
 
     Returns
     -------
@@ -86,7 +96,16 @@ def hierarchical(
     bits = estimate_information(labels, restricted) if information is None else np.asarray(information, np.float64)
     if bits.shape != labels.shape[1:] or not (bits >= 0).all():
         raise SettingError(f"information must be one number >= 0 for each of the {labels.shape[1]} labels.")
-    return _Sums.count(score_blocks, labels, restricted, threshold, bits).result()
+    sums = _Sums.count(score_blocks, labels, restricted, threshold, bits)
+    result: dict[str, Any] = dict(sums.result())
+    if confidence is not None:
+        within(0, 1, confidence=confidence)
+        others = [sums.without(group).result() for group in range(GROUPS)]
+        result["intervals"] = {
+            name: jackknife_interval(result[name], [other[name] for other in others], confidence, name != "Smin")
+            for name in WITH_INTERVAL
+        }
+    return result
 
 
 def federated_average_precision(scores: Any, labels: Any, hierarchy: Any = None) -> Floats:
@@ -125,6 +144,18 @@ def federated_average_precision(scores: Any, labels: Any, hierarchy: Any = None)
     return np.array([_interpolate_precision(yes, no) for yes, no in scored.iter_yes_no(scores, labels.ternary())])
 
 
+def federated_mean(scores: Any, labels: Labels, confidence: float) -> tuple[float, tuple[float, float]]:
+    """Return the mean federated AP of the labels with a known yes, and its interval."""
+    group = np.arange(len(labels)) % GROUPS
+
+    def mean_ap(rows: npt.NDArray[np.int64]) -> float:
+        return scored.mean(federated_average_precision(scores[rows], labels[rows]))
+
+    value = scored.mean(federated_average_precision(scores, labels))
+    others = [mean_ap(np.flatnonzero(group != k)) for k in range(GROUPS)] if len(labels) >= GROUPS else [float("nan")]
+    return value, jackknife_interval(value, others, confidence)
+
+
 def raise_to_descendants(scores: npt.NDArray[Any], names: tuple[str, ...], hierarchy: Hierarchy) -> npt.NDArray[Any]:
     """Return scores [B, L] in which each label scores at least what its descendants score."""
     raised = scores.copy()
@@ -161,10 +192,10 @@ def _interpolate_precision(yes: npt.NDArray[Any], no: npt.NDArray[Any]) -> float
 
 @dataclass
 class _Sums:
-    """Sums over items; per threshold [T] where curves are drawn."""
+    """Sums over the items of each group, [..., GROUPS]; per threshold [T, GROUPS] where curves are drawn."""
 
-    items: int
-    pooled: npt.NDArray[np.int64]  # true positives, predicted yes, known yes at the one threshold
+    items: Floats
+    pooled: Floats  # true positives, predicted yes, known yes at the one threshold
     predicted: Floats  # items with a predicted entry
     precision: Floats
     recall: Floats
@@ -175,40 +206,52 @@ class _Sums:
     def count(
         cls, parts: Iterator[tuple[Any, Any]], labels: Labels, hierarchy: Hierarchy, threshold: float, bits: Floats
     ) -> _Sums:
-        sums = cls(0, np.zeros(3, np.int64), *(np.zeros(len(THRESHOLDS)) for _ in range(5)))
+        curves = (np.zeros((len(THRESHOLDS), GROUPS)) for _ in range(5))
+        sums, every = cls(np.zeros(GROUPS), np.zeros((3, GROUPS)), *curves), np.arange(len(labels))
         for rows, block in parts:
             z = labels.rows(rows)
             counted = (z == 1).any(axis=1)
             s = raise_to_descendants(np.asarray(block, np.float64), labels.names, hierarchy)[counted]
-            sums._add(s, z[counted], threshold, bits)
+            sums._add(s, z[counted], every[rows][counted] % GROUPS, threshold, bits)
         return sums
 
-    def _add(self, s: Floats, z: npt.NDArray[np.int8], threshold: float, bits: Floats) -> None:
+    def without(self, group: int) -> _Sums:
+        """Return the sums without the items of a group."""
+        keep = np.arange(GROUPS) != group
+        return _Sums(*(getattr(self, part.name)[..., keep] for part in fields(self)))
+
+    def _add(self, s: Floats, z: npt.NDArray[np.int8], group: Any, threshold: float, bits: Floats) -> None:
+        def by_group(values: Any) -> Floats:
+            return np.bincount(group, np.asarray(values, np.float64), minlength=GROUPS).astype(np.float64)
+
         yes, known = z == 1, z != 0
-        self.items += len(z)
+        self.items += by_group(np.ones(len(z)))
         called = (s >= threshold) & known
-        self.pooled += (called & yes).sum(), called.sum(), yes.sum()
+        self.pooled += np.stack([by_group(part.sum(axis=1)) for part in (called & yes, called, yes)])
         for k, cut in enumerate(THRESHOLDS):
             called = (s >= cut) & known
             right, count = (called & yes).sum(axis=1), called.sum(axis=1)
-            self.predicted[k] += (count > 0).sum()
-            self.precision[k] += (right / np.maximum(count, 1)).sum()
-            self.recall[k] += (right / yes.sum(axis=1)).sum()
-            self.missed[k] += ((yes & ~called) @ bits).sum()
-            self.wrong[k] += ((called & ~yes) @ bits).sum()
+            self.predicted[k] += by_group(count > 0)
+            self.precision[k] += by_group(right / np.maximum(count, 1))
+            self.recall[k] += by_group(right / yes.sum(axis=1))
+            self.missed[k] += by_group((yes & ~called) @ bits)
+            self.wrong[k] += by_group((called & ~yes) @ bits)
 
     def result(self) -> dict[str, float]:
+        items, pooled, predicted, precision_sum, recall_sum, missed, wrong = (
+            getattr(self, part.name).sum(axis=-1) for part in fields(self)
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
-            right, called, yes = self.pooled
+            right, called, yes = pooled
             precision, recall = np.divide(right, called), np.divide(right, yes)
-            p, r = self.precision / self.predicted, self.recall / self.items
+            p, r = precision_sum / predicted, recall_sum / items
             f = np.where(p + r > 0, 2 * p * r / (p + r), 0.0)
-            s = np.hypot(self.missed, self.wrong) / self.items
-            f1 = 2 * right / np.float64(called + yes)
-        best_f, best_s = int(np.argmax(f)), int(np.argmin(s)) if self.items else 0
-        fmax = float(f[best_f]) if self.items else float("nan")
+            s = np.hypot(missed, wrong) / items
+            f1 = 2 * right / (called + yes)
+        best_f, best_s = int(np.argmax(f)), int(np.argmin(s)) if items else 0
+        fmax = float(f[best_f]) if items else float("nan")
         return {
             "hP": float(precision), "hR": float(recall), "hF1": float(f1),
             "Fmax": fmax, "Fmax_threshold": float(THRESHOLDS[best_f]),
-            "Smin": float(s[best_s]), "Smin_threshold": float(THRESHOLDS[best_s]), "items": self.items,
+            "Smin": float(s[best_s]), "Smin_threshold": float(THRESHOLDS[best_s]), "items": int(items),
         }  # fmt: skip

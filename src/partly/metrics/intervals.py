@@ -2,8 +2,9 @@
 
 Items are the sampling unit. The variance of a metric is the sum of the squared influences of the items (the
 infinitesimal jackknife), with Student's t for the effective number of items that carry it. Metrics between 0 and 1 get
-their interval on the logit scale. The number of exactly matched items is binomial, so exact_match and metrics at 0 or 1
-have exact (Clopper-Pearson) intervals. The labels, their propensities and the thresholds are taken as given.
+their interval on the logit scale. The number of exactly matched items is binomial, so exact_match has the exact
+interval of Clopper and Pearson. So have metrics at 0 or 1, with the number of their independent units (`units`). The
+labels, their propensities and the thresholds are taken as given.
 
 The intervals are approximate; benchmarks/interval_coverage.py measures them. ECE is biased upwards in small samples,
 and its interval does not correct that.
@@ -12,6 +13,7 @@ and its interval does not correct that.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import betaincinv, expit, logit, stdtr, stdtrit
@@ -33,13 +35,21 @@ def standard_error(influence: Floats) -> tuple[float, float]:
     return math.sqrt(squares * carrying / (carrying - 1)), max(1.0, effective - 1)
 
 
-def interval(name: str, value: float, influence: Floats, items: int, confidence: float) -> Interval:
-    """Return the confidence interval of one metric; `items` is the number of items it rests on."""
+def interval(
+    name: str, value: float, influence: Floats, items: int, confidence: float, units: float | None = None
+) -> Interval:
+    """Return the confidence interval of one metric.
+
+    items : number of items it rests on.
+    units : number of independent units it rests on, if these are fewer than the items.
+    """
     if math.isnan(value) or items < 2:
         return UNDEFINED
     bounded = name not in UNBOUNDED
-    if name == "exact_match" or (bounded and not 0 < value < 1):
+    if name == "exact_match":
         return binomial_interval(round(value * items), items, confidence)
+    if bounded and not 0 < value < 1:
+        return extreme_interval(value, min(items, items if units is None else units), confidence)
     error, freedom = standard_error(influence)
     if error == 0:
         return UNDEFINED
@@ -57,6 +67,21 @@ def interval_from_error(
         return UNDEFINED
     scale = margin / (value * (1 - value))
     return float(expit(logit(value) - scale)), float(expit(logit(value) + scale))
+
+
+def jackknife_interval(value: float, others: Sequence[float], confidence: float, bounded: bool = True) -> Interval:
+    """Return the interval of a delete-a-group jackknife. others: the metric without each group of items."""
+    replicates = np.array(others)
+    if math.isnan(value) or np.isnan(replicates).any():
+        return UNDEFINED
+    error = math.sqrt((len(replicates) - 1) * float(replicates.var()))
+    return interval_from_error(value, error, len(replicates) - 1, confidence, bounded) if error > 1e-9 else UNDEFINED
+
+
+def extreme_interval(value: float, units: float, confidence: float) -> Interval:
+    """Return the exact interval of a metric at 0 or 1 that rests on so many independent units."""
+    end = float(betaincinv(units, 1, (1 - confidence) / 2)) if units > 0 else 0.0
+    return (end, 1.0) if value >= 1 else (0.0, 1 - end)
 
 
 def binomial_interval(successes: int, trials: int, confidence: float) -> Interval:

@@ -17,6 +17,7 @@ from partly.metrics.curves import auroc_influence, average_precision_influence
 from partly.metrics.probabilities import brier_losses, calibration_errors, log_losses
 from partly.metrics.propensity import propensities
 from partly.metrics.ranking import MEANS, RATIOS, ranking_table
+from partly.metrics.units import units_of_labels, units_of_mean
 from partly.metrics.validation import Floats
 
 MACRO = {"AP": "mAP", "precision": "CP", "recall": "CR", "F1": "macro_f1", "AUROC": "AUROC"} | {
@@ -35,6 +36,7 @@ class Measurement:
     influences: dict[str, Floats] = field(default_factory=dict)
     errors_by_label: dict[str, Floats] = field(default_factory=dict)  # standard errors, [L] each
     inflation: dict[str, float] = field(default_factory=dict)  # of standard errors, for labels with few yes or no
+    units: dict[str, float] = field(default_factory=dict)  # independent units, where fewer than the items
 
 
 class LabelPass:
@@ -136,6 +138,7 @@ def measure_further(
     _add_rankings(result, scores, labels, _inverse_propensity(labels, table, propensity), influence)
     values["one_error"] = 1 - core["P@1"]
     if influence:
+        _add_units(result)
         result.errors_by_label = label_pass.errors
         for name, (plain, unbiased) in label_pass.variances.items():
             result.inflation[MACRO[name]] = math.sqrt(unbiased / plain) if plain > 0 else 1.0
@@ -193,6 +196,7 @@ def _add_rankings(
         result.values[name] = math.nan if one_sided else scored.mean(column)
         if influence:
             result.influences[name] = mean_influence(column)
+            result.units[name] = float(np.count_nonzero(~np.isnan(column)))
     for name in RATIOS:
         above, below = np.nan_to_num(ranked[name]), np.nan_to_num(ranked[f"{name} max"])
         total = math.fsum(below.tolist())
@@ -200,6 +204,19 @@ def _add_rankings(
         result.values[name] = value
         if influence:
             result.influences[name] = (above - value * below) / total if total else np.zeros(len(above))
+            result.units[name] = float(np.count_nonzero(below))
+
+
+def _add_units(result: Measurement) -> None:
+    """Add the number of independent units behind means over labels and pooled ratios."""
+    table, of_labels = result.by_label, units_of_labels(result.by_label)
+    yes, no, predicted = (float(table[name].sum()) for name in ("yes", "no", "predicted"))
+    units = {MACRO[name]: units_of_mean(count, table[name]) for name, count in of_labels.items()}
+    units["CF1"] = min(units["CP"], units["CR"])
+    units["weighted_AUROC"] = units_of_mean(of_labels["AUROC"], table["AUROC"], table["yes"])
+    units |= dict.fromkeys(("OR", "OF1", "micro_f1"), yes) | dict.fromkeys(("pooled_AP", "pooled_AUROC"), min(yes, no))
+    units["OP"] = predicted or yes
+    result.units |= units
 
 
 def mean_influence(column: Floats) -> Floats:

@@ -26,7 +26,7 @@ from partly.errors import SettingError, did_you_mean, within
 from partly.labels import Labels, as_labels, scored
 from partly.labels.align import has_index, match_by_id
 from partly.metrics import audits, bounds, inverse_probability, positives_only
-from partly.metrics.intervals import UNDEFINED, Interval, interval_from_error
+from partly.metrics.intervals import UNDEFINED, Interval, jackknife_interval
 from partly.metrics.inverse_probability import Table
 from partly.metrics.matrix_pass import MatrixPass
 from partly.metrics.validation import Floats, Threshold
@@ -91,7 +91,7 @@ def estimate(
     prior : float, or array of [L], optional
         Share of yes of each label, for `positives-only`; by default `partly.priors.estimate`.
     audit : Labels, or array of [N, L], optional
-        Answers to entries that were drawn at random from the unknown ones.
+        Answers to entries that were drawn at random from the unknown ones; matched by id and name like `labels`.
     confidence : float
         Level of the intervals.
 
@@ -138,7 +138,7 @@ def estimate_parts(
     if (mechanism == "audit") != (audit is not None) and (mechanism != "auto" or audit is None):
         needed = "needs an audit" if audit is None else "takes no audit; leave it out, or choose audit"
         raise SettingError(f"mechanism = {mechanism}: {needed}.")
-    answers = None if audit is None else as_labels(audit, "audit")
+    answers = None if audit is None else audits.match_audit(audit, labels)
     passed = MatrixPass(parts, labels, threshold, answers)
     if answers is not None:
         return _from_audit(passed, answers, confidence)
@@ -150,8 +150,26 @@ def estimate_parts(
     estimates = {name: (value, UNDEFINED) for name, value in values.items()}
     if len(labels) >= GROUPS:
         others = [replicates.values(group)[0] for group in range(GROUPS)]
-        estimates = {name: (value, _jackknife(name, value, others, confidence)) for name, value in values.items()}
-    return WholeMatrix(chosen, notes + replicates.notes, _with_bounds(estimates, passed, chosen), by_label)
+        estimates = {
+            name: (value, jackknife_interval(value, [other[name] for other in others], confidence))
+            for name, value in values.items()
+        }
+    notes += replicates.notes + _describe_left_out(passed, chosen)
+    return WholeMatrix(chosen, notes, _with_bounds(estimates, passed, chosen), by_label)
+
+
+def _describe_left_out(passed: MatrixPass, mechanism: str) -> list[str]:
+    """Return a note on labels of which too little is known; their number of yes cannot be estimated."""
+    counts = passed.counts
+    only_yes = mechanism == "positives-only"
+    count = int(np.count_nonzero(counts.yes + (0 if only_yes else counts.no) == 0))
+    if not count:
+        return []
+    what = "yes" if only_yes else "entry"
+    return [
+        f"Labels without a known {what}: {count} of {len(counts.yes)}. The estimates leave them out, so P@k is "
+        "undefined; the bounds cover all labels."
+    ]
 
 
 def _choose(passed: MatrixPass, mechanism: str) -> tuple[str, list[str]]:
@@ -238,15 +256,6 @@ class Replicates:
                 weight = setting[j] if only_yes else setting[1][j] / max(setting[0][j], 1e-12)
                 table[at, j] = rank(*by_answer, weight)
         return table
-
-
-def _jackknife(name: str, value: float, others: list[dict[str, float]], confidence: float) -> Interval:
-    """Return the interval of a delete-a-group jackknife."""
-    replicates = np.array([values[name] for values in others])
-    if math.isnan(value) or np.isnan(replicates).any():
-        return UNDEFINED
-    error = math.sqrt((GROUPS - 1) * float(replicates.var()))
-    return interval_from_error(value, error, GROUPS - 1, confidence) if error > 1e-9 else UNDEFINED
 
 
 def _from_audit(passed: MatrixPass, audit: Labels, confidence: float) -> WholeMatrix:

@@ -10,8 +10,8 @@ import numpy as np
 from partly import metrics
 from partly.metrics.whole_matrix import ASSUMPTIONS
 from partly.report import operating_points, plots
-from partly.report.evaluation import COMPARED, HEADLINE, LOWER_IS_BETTER, Evaluation, ModelScores, format_p
-from partly.report.evaluation_tables import format_interval, hierarchy_tables
+from partly.report.evaluation import LOWER_IS_BETTER, Evaluation, ModelScores, format_p, heading_of
+from partly.report.evaluation_tables import PART_METRICS, format_interval, hierarchy_tables
 from partly.report.layout import load_template
 from partly.report.reliability import describe_reliability, draw_reliability, measure_reliability
 from partly.report.summary import RunView, ScoredRun
@@ -29,6 +29,7 @@ def render(evaluation: Evaluation) -> str:
         confidence=100 * evaluation.confidence,
         summary=_summarize(evaluation),
         warnings=evaluation.warnings,
+        part_metrics=PART_METRICS,
         runs=runs,
         headline=_headline(evaluation),
         all_metrics=[
@@ -36,7 +37,7 @@ def render(evaluation: Evaluation) -> str:
             for name in first.intervals
         ],
         comparisons=_comparisons(evaluation),
-        parts=_parts(evaluation),
+        parts=_parts(evaluation, runs),
         labels=_labels(evaluation),
         calibration=_calibration(evaluation, runs),
         operating=operating_points.build_section(runs, runs[0], evaluation.labels),
@@ -55,13 +56,14 @@ def _summarize(evaluation: Evaluation) -> list[str]:
     if len(evaluation.models) > 1:
         return list(evaluation.sentences())
     model = evaluation.models[0]
-    return [f"mAP {format_interval(model.values['mAP'], *model.intervals['mAP'])} on known entries."]
+    name, heading = next(iter(evaluation.headline.items()))
+    return [f"{heading} {format_interval(model.values[name], *model.intervals[name])} on known entries."]
 
 
 def _headline(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return the main metrics: a value and an interval for each model, and whether it is the best."""
     rows = []
-    for name, heading in HEADLINE.items():
+    for name, heading in evaluation.headline.items():
         values = [model.values[name] for model in evaluation.models]
         defined = [value for value in values if value == value]
         best = (min if name in LOWER_IS_BETTER else max)(defined, default=math.nan)
@@ -75,7 +77,7 @@ def _headline(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 def _comparisons(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return the paired differences, with the position of each interval on a track centered at 0."""
-    rows = [row for row in evaluation.comparisons if row["metric"] in COMPARED]
+    rows = evaluation.comparisons
     ends = [abs(row[end]) for row in rows for end in ("low", "high") if row[end] == row[end]]
     reach = max(ends, default=1.0) or 1.0
 
@@ -88,20 +90,24 @@ def _comparisons(evaluation: Evaluation) -> list[dict[str, Any]]:
             "text": format_interval(row["difference"], row["low"], row["high"]),
             "chance": format_p(row["p"]).removeprefix("= "),
             "track": None if math.isnan(row["low"]) else [position(row[key]) for key in ("low", "difference", "high")],
-            "heading": HEADLINE[row["metric"]],
+            "heading": heading_of(row["metric"]),
             "lower": row["metric"] in LOWER_IS_BETTER,
         }
         for row in rows
     ]
 
 
-def _parts(evaluation: Evaluation) -> dict[str, list[dict[str, Any]]]:
-    """Return mAP and OF1 of each part, a row per part and a cell per model, grouped by slicing."""
+def _parts(evaluation: Evaluation, runs: list[ScoredRun]) -> dict[str, list[dict[str, Any]]]:
+    """Return the metrics of each part, grouped by slicing: a row per model with its cells."""
     result: dict[str, list[dict[str, Any]]] = {}
     for position, part in enumerate(evaluation.models[0].parts):
         same = [model.parts[position] for model in evaluation.models]
-        cells = {name: [format_interval(p.values[name], *p.intervals[name]) for p in same] for name in ("mAP", "OF1")}
-        row = {"title": part.title, "entries": part.values["entries_known"], "cells": cells}
+        cells = [[format_interval(p.values[name], *p.intervals[name]) for name in PART_METRICS] for p in same]
+        row = {
+            "title": part.title,
+            "entries": part.values["entries_known"],
+            "models": list(zip(runs, cells, strict=True)),
+        }
         result.setdefault(part.by, []).append(row)
     return result
 

@@ -14,9 +14,11 @@ from typing import Any
 from partly.errors import SettingError
 from partly.metrics import label_intervals
 from partly.metrics.whole_matrix import ASSUMPTIONS
-from partly.report.evaluation import HEADLINE, Evaluation, ModelScores, format_p
+from partly.report.evaluation import Evaluation, ModelScores, format_p, heading_of
 from partly.report.layout import escape_latex, escape_markdown
 
+LABEL_METRICS = ("AP", "AUROC", "precision", "recall", "F1", "log_loss", "brier", "ECE", "yes", "no")
+PART_METRICS = ("mAP", "AUROC", "OF1")
 COLUMNS = ("model", "section", "part", "metric", "value", "low", "high", "lowest", "highest", "assumption", "p")
 
 
@@ -39,7 +41,7 @@ def format_interval(value: float, low: float, high: float) -> str:
 def main_table(evaluation: Evaluation) -> TextTable:
     """Return the main metrics of each model, one row per metric."""
     rows = []
-    for name, heading in HEADLINE.items():
+    for name, heading in evaluation.headline.items():
         cells = [format_interval(m.values[name], *m.intervals[name]) for m in evaluation.models]
         rows.append([heading, *cells])
     return TextTable(_title(evaluation), ["metric", *(m.name for m in evaluation.models)], rows)
@@ -52,16 +54,19 @@ def _title(evaluation: Evaluation) -> str:
 
 
 def part_tables(evaluation: Evaluation) -> list[TextTable]:
-    """Return the mAP and the F1 of each part of the labels or items."""
-    tables = []
-    for by in dict.fromkeys(part.by for model in evaluation.models for part in model.parts):
+    """Return mAP and OF1 of each part of the labels or items, one row per part and model."""
+    tables, several = [], len(evaluation.models) > 1
+    names = PART_METRICS[::2]  # as many as fit a line
+    for by in dict.fromkeys(part.by for part in evaluation.models[0].parts):
         rows = []
-        for model in evaluation.models:
-            for part in model.parts:
-                if part.by == by:
-                    cells = [format_interval(part.values[n], *part.intervals[n]) for n in ("mAP", "AUROC", "OF1")]
-                    rows.append([model.name, part.title, *cells, f"{part.values['entries_known']:,}"])
-        tables.append(TextTable(f"By {by}", ["model", "part", "mAP", "AUROC", "OF1", "entries"], rows))
+        for position, part in enumerate(evaluation.models[0].parts):
+            for model in evaluation.models if part.by == by else ():
+                same = model.parts[position]
+                cells = [format_interval(same.values[name], *same.intervals[name]) for name in names]
+                named = [part.title, *([model.name] if several else [])]
+                rows.append([*named, *cells, f"{part.values['entries_known']:,}"])
+        header = ["part", *(["model"] if several else []), *names, "entries"]
+        tables.append(TextTable(f"By {by}", header, rows))
     return tables
 
 
@@ -84,14 +89,20 @@ def whole_tables(evaluation: Evaluation) -> list[TextTable]:
 
 def hierarchy_tables(evaluation: Evaluation) -> list[TextTable]:
     """Return a table of the metrics that respect a hierarchy; none without one."""
-    names = [name for name in evaluation.models[0].hierarchical if name != "items"]
-    rows = [[name, *(f"{model.hierarchical[name]:.3f}" for model in evaluation.models)] for name in names]
+    names = [name for name in evaluation.models[0].hierarchical if name not in ("items", "intervals")]
+    rows = [[name, *(_hierarchical_cell(model, name) for model in evaluation.models)] for name in names]
     header = ["metric", *(model.name for model in evaluation.models)]
     return (
         [TextTable("With the hierarchy: known labels and all labels that follow from them", header, rows)]
         if rows
         else []
     )
+
+
+def _hierarchical_cell(model: ModelScores, name: str) -> str:
+    if name.endswith("_threshold"):
+        return f"{model.hierarchical[name]:.2f}"
+    return format_interval(model.hierarchical[name], *model.hierarchical["intervals"][name])
 
 
 def _bounds(low: float, high: float) -> str:
@@ -103,7 +114,7 @@ def comparison_table(evaluation: Evaluation) -> TextTable | None:
     rows = []
     for row in evaluation.comparisons:
         gap = format_interval(row["difference"], row["low"], row["high"])
-        rows.append([f"{row['a']} − {row['b']}", HEADLINE[row["metric"]], gap, format_p(row["p"]).removeprefix("= ")])
+        rows.append([f"{row['a']} − {row['b']}", heading_of(row["metric"]), gap, format_p(row["p"]).removeprefix("= ")])
     title = "Paired differences (the same items), p Holm-adjusted over all rows"
     return TextTable(title, ["models", "metric", "difference", "p"], rows) if rows else None
 
@@ -127,7 +138,7 @@ def to_markdown(evaluation: Evaluation) -> str:
             escaped = cells if cells[0] == "---" else map(escape_markdown, cells)
             lines.append("| " + " | ".join(escaped) + " |")
         lines.append("")
-    return "\n".join([*lines, *map(escape_markdown, [*evaluation.sentences(), *evaluation.warnings])]) + "\n"
+    return "\n".join(lines + [f"{escape_markdown(sentence)}\n" for sentence in evaluation.remarks()])
 
 
 def to_latex(evaluation: Evaluation) -> str:
@@ -138,6 +149,7 @@ def to_latex(evaluation: Evaluation) -> str:
         rule = [" & ".join(map(escape_latex, table.header)) + r" \\", "\\midrule"]
         rows = [" & ".join(map(escape_latex, row)) + r" \\" for row in table.rows]
         lines += ["\\toprule", *rule, *rows, "\\bottomrule", "\\end{tabular}"]
+    lines += ["", *(f"% {' '.join(sentence.split())}" for sentence in evaluation.remarks())]
     return "\n".join(lines).replace("−", "$-$").replace("–", "--") + "\n"
 
 
@@ -147,7 +159,8 @@ def to_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
     for model in evaluation.models:
         rows += _metric_rows(model.name, "known entries", "", model.values, model.intervals)
         rows += _label_rows(model, evaluation)
-        rows += _metric_rows(model.name, "hierarchy", "", model.hierarchical, {})
+        values = {name: value for name, value in model.hierarchical.items() if name != "intervals"}
+        rows += _metric_rows(model.name, "hierarchy", "", values, model.hierarchical.get("intervals", {}))
         for part in model.parts:
             rows += _metric_rows(model.name, f"by {part.by}", part.title, part.values, part.intervals)
         if model.whole is not None:
@@ -171,17 +184,28 @@ def _metric_rows(
 
 
 def _label_rows(model: ModelScores, evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Return AP, AUROC and F1 of each label."""
-    rows = []
-    ends = label_intervals(model.measured, evaluation.confidence)
-    for name in ("AP", "AUROC", "F1"):
-        cells = zip(evaluation.labels.names, model.measured.by_label[name], ends[name], strict=True)
-        for label, value, (low, high) in cells:
-            cell = {"value": float(value)}
-            if not model.missing.biased:  # errors of known entries do not hold for weighted ones
-                cell |= {"low": float(low), "high": float(high)}
-            rows.append({"model": model.name, "section": "label", "part": label, "metric": name} | cell)
-    return rows
+    """Return the metrics of each label, with intervals where there are any."""
+    columns, ends = model.measured.by_label, _label_intervals(model, evaluation)
+    return [
+        {"model": model.name, "section": "label", "part": label, "metric": name, "value": columns[name][j].item()}
+        | ({"low": float(ends[name][j, 0]), "high": float(ends[name][j, 1])} if name in ends else {})
+        for name in LABEL_METRICS
+        for j, label in enumerate(evaluation.labels.names)
+    ]
+
+
+def _label_intervals(model: ModelScores, evaluation: Evaluation) -> dict[str, Any]:
+    """Return the intervals of each label; none for weighted entries, whose errors are others."""
+    return {} if model.missing.biased else label_intervals(model.measured, evaluation.confidence)
+
+
+def _labels_to_dict(model: ModelScores, evaluation: Evaluation) -> dict[str, Any]:
+    columns, ends = model.measured.by_label, _label_intervals(model, evaluation)
+    return {
+        label: {name: columns[name][j].item() for name in LABEL_METRICS}
+        | {"intervals": {name: pairs[j].tolist() for name, pairs in ends.items()}}
+        for j, label in enumerate(evaluation.labels.names)
+    }
 
 
 def to_csv(evaluation: Evaluation) -> str:
@@ -196,15 +220,16 @@ def to_csv(evaluation: Evaluation) -> str:
 
 def to_dict(evaluation: Evaluation) -> dict[str, Any]:
     """Return everything for JSON. One model is flat; several are under `models`."""
-    models = {model.name: _model_to_dict(model) for model in evaluation.models}
+    models = {model.name: _model_to_dict(model, evaluation) for model in evaluation.models}
     shared = {"confidence": evaluation.confidence, "warnings": evaluation.warnings}
     if len(models) == 1:
         return next(iter(models.values())) | shared
     return {"models": models, "comparisons": evaluation.comparisons} | shared
 
 
-def _model_to_dict(model: ModelScores) -> dict[str, Any]:
+def _model_to_dict(model: ModelScores, evaluation: Evaluation) -> dict[str, Any]:
     result: dict[str, Any] = {**model.values, "intervals": model.intervals}
+    result["by_label"] = _labels_to_dict(model, evaluation)
     for part in model.parts:
         scores = {"values": part.values, "intervals": part.intervals}
         result.setdefault("by", {}).setdefault(part.by, {})[part.title] = scores

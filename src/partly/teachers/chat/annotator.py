@@ -5,14 +5,16 @@ A label that the model does not name as a candidate gets no opinion, never a no.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from partly.errors import DataError
 from partly.teachers.chat.client import Client
 from partly.teachers.chat.parse import Reply, parse_answer, parse_candidates, parse_chances
 from partly.teachers.chat.request import (
@@ -32,6 +34,10 @@ MODES: tuple[Mode, ...] = ("auto", "logprobs", "samples", "votes")
 NO_OPINION = 2  # among values: 1 yes, -1 no, 0 cannot tell
 DRIFT_INTERVAL = 100  # one answer in so many is asked again, to measure drift
 PSEUDO_COUNT = 0.5  # added to the counts of yes and of no
+FIRST_ITEMS, MIN_UNREADABLE = 20, 10  # items asked about first; unreadable replies about them that end the run
+GRAMMAR = {"candidates": "a list of numbers", "answers": "yes, no or unsure"}
+WORD_OF = {1: "yes", -1: "no", 0: "unsure"}
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,8 @@ class Annotator:
     group_size: int = 25
     direct: int = 8
     again: dict[bytes, int] = field(default_factory=dict)  # first answers by the bodies to ask again
+    readable: set[str] = field(default_factory=set)  # kinds of questions of which a reply could be read
+    outcomes: Counter[str] = field(default_factory=Counter)  # answers by word; "" outside of the answer grammar
 
     def resolve_mode(self) -> Mode:
         """Return the source of confidence; `auto` asks the endpoint once whether it gives log-probabilities."""
@@ -77,11 +85,26 @@ class Annotator:
             if self.client.endpoint is None and self.client.unsent is not None:
                 self.mode = "logprobs"  # a batch file cannot ask first; replies without log-probabilities are votes
             else:
-                (reply,) = self.client.ask([probe_body(self.style)])
+                reply = self._ask_probe()
                 has_logprobs = reply is not None and reply.tops is not None
                 self.mode = "logprobs" if has_logprobs else "samples" if self.samples > 1 else "votes"
             self.style = replace(self.style, logprobs=self.mode == "logprobs")
         return self.mode
+
+    def _ask_probe(self) -> Reply | None:
+        """Send the test request. None if the endpoint refuses it, as some do for log-probabilities, or at a cap."""
+        client, refused = self.client, self.client.counts.refused
+        body = probe_body(self.style)
+        (reply,) = client.ask([body])
+        if reply is None and client.endpoint is not None and client.counts.refused == refused:
+            if client.counts.malformed:
+                client.replies.forget(identify(body))
+                raise DataError(
+                    f"{client.endpoint.url}: the reply to the test request is no chat completion. Check the URL."
+                )
+            if not client.meter.reached:
+                raise DataError(f"{client.endpoint.url}: no reply to the test request. Check that the server runs.")
+        return reply
 
     def opinions(self, contents: Sequence[Content], names: Sequence[str]) -> Opinions:
         """Return the opinions about items and labels."""
@@ -106,15 +129,13 @@ class Annotator:
 
     def ask_candidates(self, contents: Contents, pairs: Sequence[tuple[int, tuple[str, ...]]]) -> list[list[str]]:
         """Return the candidates that the model names for each pair of item and group of labels."""
-        replies = self.client.ask([candidates_body(self.style, contents[i], group) for i, group in pairs])
-        candidates = []
-        for (i, group), reply in zip(pairs, replies, strict=True):
-            named = (
-                None if reply is None else parse_candidates(reply.text, order_labels(self.style, contents[i], group))
-            )
-            self.client.counts.malformed += reply is not None and named is None
-            candidates.append(named or [])
-        return candidates
+        bodies = [candidates_body(self.style, contents[i], group) for i, group in pairs]
+
+        def read(k: int, reply: Reply) -> list[str] | None:
+            i, group = pairs[k]
+            return parse_candidates(reply.text, order_labels(self.style, contents[i], group))
+
+        return [named or [] for named, _ in self._ask("candidates", bodies, [i for i, _ in pairs], read)]
 
     def answers(
         self, contents: Contents, entries: Sequence[tuple[int, str]]
@@ -122,14 +143,40 @@ class Annotator:
         """Return the answers about each entry, one per sample: value and reply, or None."""
         numbers = range(self.samples) if self.resolve_mode() == "samples" else [None]
         bodies = [answer_body(self.style, contents[i], name, k) for i, name in entries for k in numbers]
-        replies = self.client.ask(bodies)
-        values = [None if reply is None else parse_answer(reply.text) for reply in replies]
-        for body, reply, value in zip(bodies, replies, values, strict=True):
-            self.client.counts.malformed += reply is not None and value is None
+        items = [i for i, _ in entries for _ in numbers]
+        pairs = self._ask("answers", bodies, items, lambda _, reply: parse_answer(reply.text))
+        for body, (value, reply) in zip(bodies, pairs, strict=True):
+            if reply is not None:
+                self.outcomes["" if value is None else WORD_OF[value]] += 1
             if value is not None and int(identify(body)[:8], 16) % DRIFT_INTERVAL == 0:
                 self.again[body] = value
-        pairs = list(zip(values, replies, strict=True))
         return [pairs[k : k + len(numbers)] for k in range(0, len(pairs), len(numbers))]
+
+    def _ask(
+        self, kind: str, bodies: Sequence[bytes], items: Sequence[int], read: Callable[[int, Reply], T | None]
+    ) -> list[tuple[T | None, Reply | None]]:
+        """Return what is read from each reply, and the replies.
+
+        Until a reply could be read, one request of each of some items is sent first. If none of these replies can be
+        read, the run ends before it costs more.
+        """
+        first = [] if kind in self.readable else np.unique(items, return_index=True)[1][:FIRST_ITEMS].tolist()
+        rest = sorted(set(range(len(bodies))) - set(first))
+        replies: dict[int, Reply | None] = {}
+        values: dict[int, T | None] = {}
+        for part in (first, rest):
+            for k, reply in zip(part, self.client.ask([bodies[k] for k in part]), strict=True):
+                replies[k], values[k] = reply, None if reply is None else read(k, reply)
+            unreadable = sum(replies[k] is not None and values[k] is None for k in part)
+            self.client.counts.malformed += unreadable
+            if any(values[k] is not None for k in part):
+                self.readable.add(kind)
+            elif kind not in self.readable and unreadable >= MIN_UNREADABLE:
+                raise DataError(
+                    f"None of the first {unreadable} replies is {GRAMMAR[kind]}, so the run ends. Adapt the requests "
+                    "with --body (body=), for example to turn reasoning off."
+                )
+        return [(values[k], replies[k]) for k in range(len(bodies))]
 
     def measure_drift(self) -> Drift:
         """Ask a sample of the answers again, at most once per day, and count the changes."""

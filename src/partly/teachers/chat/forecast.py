@@ -22,13 +22,17 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Forecast:
-    """Expected calls, prompt tokens, answer tokens and cost, each with the ends of a 90 % interval."""
+    """Expected calls, prompt tokens, answer tokens and cost, each with the ends of a 90 % interval.
+
+    `answers` counts the answers to the sampled questions; "" for those outside of the answer grammar.
+    """
 
     calls: tuple[float, float, float]
     input_tokens: tuple[float, float, float]
     output_tokens: tuple[float, float, float]
     money: tuple[float, float, float]
     sampled: int
+    answers: dict[str, int]
 
 
 def forecast(
@@ -66,7 +70,8 @@ def forecast(
     totals = _totals(_tokens(annotator, first), _tokens(annotator, second), candidates, samples, units, rng)
     money = np.array([annotator.client.meter.caps.cost((row[1], row[2])) for row in totals])
     calls, input_tokens, output_tokens = (_interval(totals[:, k]) for k in range(3))
-    return Forecast(calls, input_tokens, output_tokens, _interval(money), len(first) + len(second))
+    sampled, answers = len(first) + len(second), dict(annotator.outcomes)
+    return Forecast(calls, input_tokens, output_tokens, _interval(money), sampled, answers)
 
 
 def _totals(

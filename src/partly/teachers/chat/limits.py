@@ -33,7 +33,7 @@ class Caps:
         wrong = [name for name, value in vars(self).items() if value is not None and not 0 <= value < math.inf]
         if wrong:
             raise SettingError(f"{', '.join(wrong)}: give numbers that are not negative.")
-        if self.money is not None and self.input_price is None:
+        if self.money is not None and None in (self.input_price, self.output_price):
             raise SettingError("A cap on money needs prices per million tokens: input_price and output_price.")
 
     def cost(self, tokens: tuple[int, int]) -> float:

@@ -83,6 +83,11 @@ class Replies:
         with self._open() as connection:
             connection.execute("DELETE FROM replies WHERE id = ? AND status IS NULL AND batch = 0", (key,))
 
+    def forget(self, key: str) -> None:
+        """Forget a request and its reply."""
+        with self._open() as connection:
+            connection.execute("DELETE FROM replies WHERE id = ?", (key,))
+
     def find_unanswered(self, ids: Sequence[str]) -> list[str]:
         """Return the ids of requests that were sent and have no reply."""
         found: list[str] = []
