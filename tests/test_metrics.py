@@ -551,6 +551,22 @@ def test_a_table_of_scores_is_matched_with_labels_by_id():
         evaluate(turned.rename(index={"f": "g"}), known)
 
 
+def test_a_table_of_scores_may_have_more_items_and_labels():
+    rng = np.random.default_rng(0)
+    known = pd.DataFrame(rng.choice([0, 1, np.nan], (20, 3)), [f"i{k}" for k in range(20)], list("abc"))
+    scores = pd.DataFrame(rng.random((30, 5)), [f"i{k}" for k in range(30)], list("xcbay")).iloc[::-1]
+    expected = evaluate(scores.loc[known.index, known.columns].to_numpy(), known)
+    assert evaluate(scores, known) == expected
+    labels = Labels.from_nan(known.to_numpy(), names=list("abc"), ids=list(known.index))
+    assert evaluate(scores, labels, missing="auto").items() >= expected.items()
+    with pytest.raises(LabelError, match="1 of the 20 items are not among the scores\n  'i7'"):
+        evaluate(scores.drop("i7"), labels)
+    with pytest.raises(LabelError, match="1 of the 3 labels are not among the scores"):
+        evaluate(scores.drop(columns="b"), labels)
+    with pytest.raises(LabelError, match="labels has 3 labels, and there are 5 scores"):
+        evaluate(scores, known.to_numpy())
+
+
 # -------------------------------------------------------------------- some items at a time
 
 

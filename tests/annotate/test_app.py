@@ -141,6 +141,22 @@ def test_the_lease_of_another_is_refused(tmp_path: Path) -> None:
     assert sent(made) == 0
 
 
+def test_one_person_without_accounts_decides_against_a_language_model(tmp_path: Path) -> None:
+    made = project(tmp_path)
+    made.ledger.append(["item 0"], ["boat"], [0], kind="model", author="<qwen>", run="language-model x")
+    pose(made, [(0, 1)])
+    one = browser(made)
+    number = one.call("/api/questions", {"view": "label", "count": 1}).json()["questions"][0]["id"]
+    assert one.call("/api/answer", SAID | {"question": number}).status_code == 200
+    assert one.get("/disagreements").status_code == 200
+    page = one.get("/overview").text
+    assert 'href="/disagreements"' in page
+    assert 'href="/people"' not in page
+    assert "<bdi>&lt;qwen&gt;</bdi>, <bdi>language-model x</bdi>" in page
+    (found,) = one.call("/api/disagreements", {}).json()["disagreements"]
+    assert found["votes"] == [["anna", "yes"], ["model <qwen>", "no"]]
+
+
 def test_admin_pages_are_for_admins(tmp_path: Path) -> None:
     made = project(tmp_path)
     other = browser(made, "bela", "annotator", has_accounts=True)

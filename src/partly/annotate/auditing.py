@@ -33,6 +33,7 @@ class ModelBatch:
     run: str
     note: str
     entries: Sequence[Answer]
+    author: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ def read_model_batches(queue: QuestionQueue, seed: int) -> list[ModelBatch]:
         inside = [(item, label, z) for item, label, z in triples if z and item in rows and label in columns]
         entries = [(rows[item], columns[label], z) for item, label, z in inside]
         order = np.random.default_rng(seed_for(seed, "audit", batch.number)).permutation(len(entries))
-        model_batches.append(ModelBatch(batch.number, batch.run, batch.note, [entries[k] for k in order.tolist()]))
+        shuffled = [entries[k] for k in order.tolist()]
+        model_batches.append(ModelBatch(batch.number, batch.run, batch.note, shuffled, batch.author))
     return model_batches
 
 

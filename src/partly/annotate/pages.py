@@ -149,8 +149,7 @@ def people(request: Request, context: Context) -> Response:
 
 
 @admins.get("/disagreements")
-def disagreements(request: Request, context: Context) -> Response:
-    context.require_accounts()
+def disagreements(request: Request) -> Response:
     return _render(request, "disagreements.html", title="Disagreements")
 
 

@@ -22,7 +22,9 @@ FOLDS: dict[str, Callable[[str], str]] = {
 }
 
 
-def find_positions(wanted: Sequence[str], present: Sequence[str], file: PathLike, what: str) -> npt.NDArray[np.int64]:
+def find_positions(
+    wanted: Sequence[str], present: Sequence[str], file: PathLike, what: str, remedy: str = ""
+) -> npt.NDArray[np.int64]:
     """Return the position of each wanted name in `present`, which comes from `file`; refuse missing ones together."""
     position = {name: i for i, name in enumerate(present)}
     missing = [name for name in wanted if name not in position]
@@ -30,6 +32,7 @@ def find_positions(wanted: Sequence[str], present: Sequence[str], file: PathLike
         raise DataError(
             f"{file}: {len(missing)} of the {len(wanted)} {what}s are not in it"
             + listing(map(repr, missing), len(missing))
+            + (f"\n{remedy}" if remedy else "")
         )
     return np.array([position[name] for name in wanted], dtype=np.int64)
 

@@ -36,6 +36,7 @@ BLOCK_ENTRIES = 1 << 22
 
 Block = npt.NDArray[np.floating[Any]]
 Index = npt.NDArray[np.int64]
+REMEDY = "Add their scores, or leave them out of the labels."
 
 
 class ScoreFile:
@@ -102,7 +103,7 @@ class ScoreFile:
     def _table_blocks(self, labels: Labels) -> Iterator[tuple[Index, Block]]:
         assert self.table is not None
         table, names = self.table, labels.names
-        find_positions(names, [name for name in table.header if name != ID], table.path, "label")
+        find_positions(names, [name for name in table.header if name != ID], table.path, "label", REMEDY)
         ids = _ids_of(labels, table.by_position)
         position, file_ids = {name: i for i, name in enumerate(ids)}, list[str]()
         for block_ids, values in number_blocks(table, names):
@@ -114,7 +115,7 @@ class ScoreFile:
         refuse_bad_ids(table, file_ids)
         if table.by_position:
             self._refuse_count(len(file_ids), len(labels), "rows")
-        find_positions(ids, file_ids, table.path, "item")
+        find_positions(ids, file_ids, table.path, "item", REMEDY)
 
     def _matrix_blocks(self, labels: Labels) -> Iterator[tuple[Index, Block]]:
         rows = self._places(self.ids, labels.ids, len(labels), 0, "item")
@@ -136,7 +137,7 @@ class ScoreFile:
             positions = np.array([position.get(name, -1) for name in wanted], np.int64)
             if sp.issparse(self.matrix) and (positions >= 0).any():  # a long table need not list all
                 return positions
-            return find_positions(wanted, own, self.path, what)
+            return find_positions(wanted, own, self.path, what, REMEDY)
         self._refuse_count(self.matrix.shape[axis], count, f"{what}s")
         return np.arange(count)
 

@@ -55,6 +55,26 @@ def align_table_columns(table: Any, names: Names, what: str, of: str = TRAINING)
     return table if order is None else table.iloc[:, order]
 
 
+def select_table(table: Any, labels: Labels, what: str) -> Any:
+    """Return a pandas table without rows and columns that the labels do not have; refuse it if one is missing.
+
+    Names that were not given are positions, and select nothing.
+    """
+    if not has_index(table) or getattr(table, "ndim", 0) != 2 or table.shape == labels.shape:
+        return table
+    for axis, wanted, kind in ((0, labels.ids, "items"), (1, labels.names, "labels")):
+        own = tuple(map(str, table.axes[axis]))
+        if len(own) == len(wanted) or any(names == tuple(map(str, range(len(names)))) for names in (own, wanted)):
+            continue
+        place = {name: i for i, name in enumerate(own)}
+        missing = [name for name in wanted if name not in place]
+        if missing:
+            problem = f"{len(missing)} of the {len(wanted)} {kind} are not among the {what}"
+            raise LabelError(problem + listing(map(repr, missing), len(missing)))
+        table = table.take([place[name] for name in wanted], axis=axis)
+    return table
+
+
 def match_columns(own: Names, names: Names, what: str, of: str) -> npt.NDArray[np.int64] | None:
     """Return the positions in `own` of each of `names`; None where the order is the same or position counts."""
     if own == names:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from partly.errors import DataError, listing
-from partly.labels.align import SCORED, align_columns, has_index, match_by_id
+from partly.labels.align import SCORED, align_columns, has_index, match_by_id, select_table
 from partly.labels.labels import Labels, as_labels
 from partly.labels.matrix import Matrix, Ternary, blocks
 
@@ -26,9 +26,13 @@ DIVERGED = "A network that diverged gives NaN: look at its loss and at its input
 def check_scores(scores: Any, labels: Any, known_only: bool = False) -> tuple[KnownScores, Labels]:
     """Return scores as an array, and labels in the order of their rows and, where both have names, of their columns.
 
+    A pandas table may have more items and labels than the labels; they are left out.
+
     known_only : only known entries matter, so blocks of rows and the result of `gather_known` are accepted.
     """
-    labels = match_by_id(as_labels(labels, "labels"), scores, "labels", has_index(labels))
+    indexed, labels = has_index(labels), as_labels(labels, "labels")
+    scores = select_table(scores, labels, SCORED)
+    labels = match_by_id(labels, scores, "labels", indexed)
     if has_index(scores) and hasattr(scores, "columns"):
         labels = align_columns(labels, tuple(map(str, scores.columns)), "labels", SCORED)
     if known_only and isinstance(scores, Iterator):

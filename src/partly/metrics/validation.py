@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from partly.errors import DataError, SettingError
 from partly.labels import Labels, as_labels, scored
-from partly.labels.align import has_index, match_by_id
 from partly.labels.scored import KnownScores
 from partly.model_choice.missingness import EntrySums, Missingness, missingness
 
@@ -21,12 +20,12 @@ Weights = tuple[Floats, Floats]  # how many entries a known yes and a known no o
 
 def check_missingness(scores: Any, labels: Any) -> tuple[KnownScores, Labels, Missingness]:
     """Check scores and labels, and test how entries are missing."""
-    labels = match_by_id(as_labels(labels, "labels"), scores, "labels", has_index(labels))
     if scored.is_sparse(scores):
         raise DataError("missing='auto' needs the scores of all entries; these are of known entries alone.")
     if not isinstance(scores, Iterator):
         scores, labels = scored.check_scores(scores, labels)
         return scores, labels, missingness(scores, labels)
+    labels = as_labels(labels, "labels")
     sums = EntrySums(labels)
     return scored.gather_known(sums.passing(scored.enumerate_rows(scores)), labels), labels, sums.missingness
 

@@ -24,7 +24,6 @@ import numpy.typing as npt
 
 from partly.errors import SettingError, did_you_mean, within
 from partly.labels import Labels, as_labels, scored
-from partly.labels.align import has_index, match_by_id
 from partly.metrics import audits, bounds, inverse_probability, positives_only
 from partly.metrics.intervals import UNDEFINED, Interval, jackknife_interval
 from partly.metrics.inverse_probability import Table
@@ -117,7 +116,7 @@ def estimate(
         starts = range(0, len(labels), BLOCK)
         row_blocks: Any = ((slice(i, min(i + BLOCK, len(labels))), array[i : i + BLOCK]) for i in starts)
     else:
-        labels = match_by_id(as_labels(labels, "labels"), scores, "labels", has_index(labels))
+        labels = as_labels(labels, "labels")
         row_blocks = scored.enumerate_rows(scores)
     return estimate_parts(row_blocks, labels, threshold, mechanism, prior, audit, confidence)
 
