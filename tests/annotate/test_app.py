@@ -144,7 +144,7 @@ def test_the_lease_of_another_is_refused(tmp_path: Path) -> None:
 def test_one_person_without_accounts_decides_against_a_language_model(tmp_path: Path) -> None:
     made = project(tmp_path)
     made.ledger.append(["item 0"], ["boat"], [0], kind="model", author="<qwen>", run="language-model x")
-    pose(made, [(0, 1)])
+    pose(made, [(0, 3)])  # boat
     one = browser(made)
     number = one.call("/api/questions", {"view": "label", "count": 1}).json()["questions"][0]["id"]
     assert one.call("/api/answer", SAID | {"question": number}).status_code == 200

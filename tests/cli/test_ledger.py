@@ -163,3 +163,11 @@ def test_no_password_is_typed_for_pages() -> None:
     with pytest.raises(DataError, match="PGPASSWORD") as refused:
         annotate("items.csv", ledger="postgresql://anna:s3cret@host/labels")
     assert "s3cret" not in str(refused.value)
+
+
+def test_labels_of_a_new_ledger_come_from_a_file(place: str) -> None:
+    Path("names.txt").write_text("Cat\nGuinea pig, young\n")
+    Path("names.toml").write_text('Cat = "A cat."\nDog = ""\n')
+    for name, labels in (("names.txt", ("Cat", "Guinea pig, young")), ("names.toml", ("Cat", "Dog"))):
+        typed("ledger", "init", f"{name}.db", "--labels", name)
+        assert Ledger(f"{name}.db").vocabulary().names == labels

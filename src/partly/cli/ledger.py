@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from partly.cli._label_names import read_labels
 from partly.cli.app import command, group
 from partly.cli.dataclass_options import Omit
 from partly.cli.options import DataOptions, Format, Json, LabelFormatOptions, option
@@ -42,7 +43,9 @@ def open_ledger(place: str) -> Ledger:
 @command(to=ledger)
 def init(
     place: Place,
-    labels: Annotated[str, option("Label names, separated by commas; an import can add them, too.")] = "",
+    labels: Annotated[
+        str, option("Names, separated by commas, or a file with one per line; an import adds more.")
+    ] = "",
     hierarchy: Annotated[Path | None, option("Table with the columns child and parent, or an .obo file.")] = None,
     statements: Annotated[
         Path | None, option("Restore another ledger from its `partly ledger export --statements`.")
@@ -58,12 +61,12 @@ def init(
             raise SettingError("--statements include the labels; leave out --labels and --hierarchy.")
         created = exchange.restore(without_password(place), statements)
     else:
-        parents = None
+        parents, names = None, read_labels(Path(labels))[0] if Path(labels).is_file() else split_names(labels)
         if hierarchy is not None:
             from partly.data import read_hierarchy
 
-            parents = read_hierarchy(hierarchy, split_names(labels) or None)
-        created = Ledger.create(without_password(place), split_names(labels), parents, author=user_name(author))
+            parents = read_hierarchy(hierarchy, names or None)
+        created = Ledger.create(without_password(place), names, parents, author=user_name(author))
     count, shown = len(created.log()), created.store.place.address
     say(f"Created {shown} with {len(created.vocabulary().names)} labels.")
     print_json({"ledger": shown, "batches": count}, as_json)

@@ -250,7 +250,8 @@ def auc(yes: Scores, no: Scores) -> float:
     """Return the share of (yes, no) pairs in which the yes scores higher, ties counted as half; NaN without pairs."""
     if not len(yes) or not len(no):
         return math.nan
-    rest = np.sort(no.astype(np.result_type(no.dtype, np.float32), copy=False))
+    dtype = np.result_type(yes.dtype, no.dtype, np.float32)
+    yes, rest = (np.sort(part.astype(dtype, copy=False)) for part in (yes, no))  # sorted ones are found faster
     below, above = (np.searchsorted(rest, yes, side=side) for side in ("left", "right"))
     return float((below + above).sum() / 2 / (len(yes) * len(no)))
 

@@ -56,7 +56,11 @@ class LabelPass:
     def add(self, j: int, rows: npt.NDArray[np.int64], s: Any, values: Any, table: dict[str, Any]) -> None:
         """Add the known entries of one label."""
         yes = values == 1
-        self.columns["AUROC"][j], of_yes, of_no = auroc_influence(s[yes], s[~yes])
+        of_yes = of_no = np.zeros(0)
+        if self.influence:
+            self.columns["AUROC"][j], of_yes, of_no = auroc_influence(s[yes], s[~yes])
+        else:
+            self.columns["AUROC"][j] = scored.auc(s[yes], s[~yes])
         for name, loss in self.losses.items():
             losses = loss(s, yes)
             if len(losses):
@@ -163,15 +167,22 @@ def _add_pooled(result: Measurement, scores: KnownScores, z: Any, probabilities:
         return
     rows, s, values = _select_known(scores, z)
     s, yes = s.astype(np.result_type(s.dtype, np.float32), copy=False), values == 1
+    of_yes, of_no = s[yes], s[~yes]
+    if not influence:
+        result.values["pooled_AP"] = scored.average_precision(of_yes, of_no)
+        result.values["pooled_AUROC"] = scored.auc(of_yes, of_no)
     for name, rule in (("pooled_AP", average_precision_influence), ("pooled_AUROC", auroc_influence)):
-        result.values[name], of_yes, of_no = rule(s[yes], s[~yes])
         if influence:
-            shares = np.bincount(rows[yes], of_yes, minlength=z.shape[0])
-            result.influences[name] = np.add(shares, np.bincount(rows[~yes], of_no, minlength=z.shape[0]))
+            result.values[name], *shares = rule(of_yes, of_no)
+            parts = (
+                np.bincount(rows[side], share, z.shape[0]) for side, share in zip((yes, ~yes), shares, strict=True)
+            )
+            result.influences[name] = np.add(*parts)
     if probabilities and len(s):
         errors = calibration_errors(s, yes)
         result.values["ECE"] = value = float(np.sort(errors).sum()) / len(errors)
-        result.influences["ECE"] = np.bincount(rows, errors - value, minlength=z.shape[0]) / len(errors)
+        if influence:
+            result.influences["ECE"] = np.bincount(rows, errors - value, minlength=z.shape[0]) / len(errors)
 
 
 def _select_known(scores: KnownScores, z: Any) -> tuple[npt.NDArray[np.int64], Any, Any]:
