@@ -169,6 +169,21 @@ def test_the_exact_interval_of_a_perfect_score_rests_on_its_units():
         assert of_labels[name].tolist() == [[pytest.approx(0.05 ** (1 / count)), 1.0] for count in (1, 2, 4)]
 
 
+def test_degrees_of_freedom_of_a_label_are_those_of_welch():
+    """The AUROC is a difference of two means of structural components: by hand, as in a t-test."""
+    rng = np.random.default_rng(3)
+    y, s = np.arange(40) < 5, rng.normal(size=40)
+    s[y] += 1
+    measured = measure(s[:, None], y[:, None], 0.0, influence=True)
+    beats = (s[y][:, None] > s[~y]).astype(float)
+    parts = [beats.mean(axis=1).var(ddof=1) / 5, beats.mean(axis=0).var(ddof=1) / 35]
+    assert measured.errors_by_label["AUROC"][0] == pytest.approx(math.sqrt(sum(parts)))
+    expected = sum(parts) ** 2 / (parts[0] ** 2 / 4 + parts[1] ** 2 / 34)
+    assert measured.freedom_by_label["AUROC"][0] == pytest.approx(expected)
+    single = measure(s[4:, None], y[4:, None], 0.0, influence=True)  # one yes: no variance of the yes
+    assert single.freedom_by_label["AUROC"][0] == 1
+
+
 def test_intervals_of_perfect_scores_hold():
     """A label of which four yes are known: the AP is often 1, and its interval still contains the truth."""
     rng, hits = np.random.default_rng(0), 0

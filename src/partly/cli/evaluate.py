@@ -30,6 +30,8 @@ LOW_SCORES = (
     "scores that still rank: try a lower --threshold, or --run."
 )
 
+NO_INTERVALS = "Corrected scores have no intervals. Estimates for all entries have: add --mechanism auto."
+
 
 @command("Models")
 def evaluate(
@@ -136,6 +138,8 @@ def evaluate_files(
         models.append(score_model(name, known, truth, thresholds, missing, request.confidence, slices, whole, coherent))
         prefix = f"{name}: " if len(sources) > 1 else ""
         warnings += [*source.notes, *(prefix + sentence for sentence in missing.describe())]
+    corrected = any(model.missing.weights is not None for model in models)
+    warnings += [NO_INTERVALS] if corrected and request.mechanism is None else []
     warnings += [ONLY_YES] if has_only_yes(truth) else []
     return Evaluation(truth, thresholds, request.confidence, models, warnings, chosen)
 

@@ -313,7 +313,6 @@ def label_intervals(measured: Measurement, confidence: float) -> dict[str, npt.N
     """
     within(0, 1, confidence=confidence)
     table, units = measured.by_label, units_of_labels(measured.by_label)
-    freedom = np.maximum(np.minimum(table["yes"], table["no"]) - 1, 1).tolist()
 
     def of_label(value: float, error: float, df: float, count: float) -> Interval:
         if value in (0, 1):
@@ -322,7 +321,8 @@ def label_intervals(measured: Measurement, confidence: float) -> dict[str, npt.N
 
     result = {}
     for name, errors in measured.errors_by_label.items():
-        rows = zip(table[name].tolist(), errors.tolist(), freedom, units[name].tolist(), strict=True)
+        columns = (table[name], errors, measured.freedom_by_label[name], units[name])
+        rows = zip(*(column.tolist() for column in columns), strict=True)
         result[name] = np.array([of_label(*row) for row in rows], np.float64).reshape(-1, 2)
     return result
 

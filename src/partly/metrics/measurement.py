@@ -35,6 +35,7 @@ class Measurement:
     by_label: dict[str, npt.NDArray[Any]]
     influences: dict[str, Floats] = field(default_factory=dict)
     errors_by_label: dict[str, Floats] = field(default_factory=dict)  # standard errors, [L] each
+    freedom_by_label: dict[str, Floats] = field(default_factory=dict)  # their degrees of freedom, [L] each
     inflation: dict[str, float] = field(default_factory=dict)  # of standard errors, for labels with few yes or no
     units: dict[str, float] = field(default_factory=dict)  # independent units, where fewer than the items
 
@@ -50,6 +51,7 @@ class LabelPass:
         self.by_item = {name: np.zeros(items) for name in MACRO} if influence else {}
         self.pooled = {name: np.zeros(items) for name in ("yes", "known", "hits", "predicted", "log_loss", "brier")}
         self.errors = {name: np.full(count, np.nan) for name in ("AP", "AUROC", "F1")} if influence else {}
+        self.freedom = {name: np.ones(count) for name in self.errors}
         self.variances = {"AP": np.zeros(2), "AUROC": np.zeros(2)}  # over labels: as they are, and for small samples
         self.weighted = np.zeros((2, items))  # of the weighted AUROC: of labels' values, of their weights
 
@@ -95,18 +97,22 @@ class LabelPass:
                 self.by_item[name][rows] += change
                 if name in self.errors:
                     self.errors[name][j] = math.sqrt(float((change**2).sum()))
+                    self.freedom[name][j] = max(int(np.count_nonzero(change)) - 1, 1)
 
     def _spread(self, name: str, j: int, rows: Any, yes: Any, influences: list[Floats]) -> Floats:
         """Add the influences of a label's yes and no to their items."""
         change = np.empty(len(rows))
         change[yes], change[~yes] = influences
         self.by_item[name][rows] += change
+        counts = [len(part) for part in influences]
         squares = [float((part**2).sum()) for part in influences]
-        unbiased = sum(
-            square * count / max(count - 1, 1) for square, count in zip(squares, map(len, influences), strict=True)
-        )
-        self.variances[name] += [sum(squares), unbiased]
-        self.errors[name][j] = math.sqrt(unbiased)
+        unbiased = [square * count / max(count - 1, 1) for square, count in zip(squares, counts, strict=True)]
+        variance = sum(unbiased)
+        self.variances[name] += [sum(squares), variance]
+        self.errors[name][j] = math.sqrt(variance)
+        if variance > 0 and min(counts) > 1:  # Welch and Satterthwaite: one variance of the yes, one of the no
+            spread = sum(part**2 / (count - 1) for part, count in zip(unbiased, counts, strict=True))
+            self.freedom[name][j] = max(variance**2 / spread, 1.0)
         return change
 
 
@@ -143,7 +149,7 @@ def measure_further(
     values["one_error"] = 1 - core["P@1"]
     if influence:
         _add_units(result)
-        result.errors_by_label = label_pass.errors
+        result.errors_by_label, result.freedom_by_label = label_pass.errors, label_pass.freedom
         for name, (plain, unbiased) in label_pass.variances.items():
             result.inflation[MACRO[name]] = math.sqrt(unbiased / plain) if plain > 0 else 1.0
         _add_influences(result, label_pass, core, items)
