@@ -43,6 +43,7 @@ BUDGET = 200
 MAX_MISSED = Terms().max_missed
 LENIENT = Terms(0.9, 0.9)  # besides the targets, at a confidence of 95 %
 ITEMS, LABELS, AXES = 1500, 12, 24
+PAGE_TERMS = ((0.9, 0.95), (0.0, 0.95))  # targets and confidences on the page; 0: methods without a target
 RESULTS = Path(__file__).with_suffix(".jsonl")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "measurements" / "completion.md"
 PICTURE = PAGE.with_suffix(".svg")
@@ -69,12 +70,13 @@ def main() -> None:
     lines = [json.loads(line) for line in options.out.open()] if options.out.exists() else []
     if not options.page:
         run(options, lines)
-    print("\n".join(tables(lines)))
+    found = [*tables(lines, PAGE_TERMS if options.page else None), "", *broken_table(lines), "", *set_table(lines)]
+    print("\n".join(found))
     if options.page:
         picture(lines, PICTURE)
         before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
         after = rest.partition(END)[2]
-        PAGE.write_text("\n".join([before + BEGIN, *tables(lines), END + after]), "utf-8")
+        PAGE.write_text("\n".join([before + BEGIN, *found, END + after]), "utf-8")
 
 
 def run(options: argparse.Namespace, lines: list[dict[str, Any]]) -> None:
@@ -254,21 +256,13 @@ def counts(said: Array, observed: Labels, z: Array) -> dict[str, Any]:
 # -------------------------------------------------------------------- what came out
 
 
-def tables(lines: list[dict[str, Any]]) -> list[str]:
-    """Per scenario, model, method and terms: runs in which a guarantee was broken, and what was filled in."""
-    heads = (
-        "known",
-        "model",
-        "method",
-        "target",
-        "runs",
-        "broken",
-        "at most",
-        "yes found",
-        "of the oracle",
-        "no found",
-    )
-    heads += ("precision of yes", "hidden yes lost", "asked", "yes answered")
+def tables(lines: list[dict[str, Any]], only: tuple[tuple[float, float], ...] | None) -> list[str]:
+    """Per scenario, model, method and terms: runs in which a guarantee was broken, and what was filled in.
+
+    only: targets, 0 for methods without, and confidences to show.
+    """
+    heads = ("known", "model", "method", "target", "runs", "yes found", "of the oracle", "no found")
+    heads += ("precision of yes", "hidden yes lost", "broken", "asked")
     found = [f"| {' | '.join(heads)} |", "|---|---|---|" + "---:|" * (len(heads) - 3)]
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for line in lines:
@@ -280,24 +274,66 @@ def tables(lines: list[dict[str, Any]]) -> list[str]:
     oracle = {key[:4]: _yes_found(rows) for key, rows in groups.items() if key[4] == "oracle"}
     for (*key, method), rows in sorted(groups.items()):
         scenario, model, target, confidence = key
+        if only is not None and ((target, confidence) not in only or method == "oracle"):
+            continue
         terms_word = f"{target:g} at {confidence:g}" if target else ""
-        cells = [scenario, model, method, terms_word, f"{len(rows)}", *_broken(rows, target)]
         best = oracle.get(tuple(key), 0)
-        cells += [f"{_yes_found(rows):.1%}", f"{_yes_found(rows) / best:.0%}" if best else ""]
+        cells = [scenario, model, method, terms_word, f"{len(rows)}", f"{_yes_found(rows):.1%}"]
+        cells += [f"{_yes_found(rows) / best:.0%}" if best else ""]
         cells += [f"{np.mean([r['no'][1] / max(r['no'][2], 1) for r in rows]):.1%}"]
         filled, right = (sum(r["yes"][k] for r in rows) for k in (0, 1))
         cells += [f"{right / filled:.3f}" if filled else "", f"{np.mean([_lost(r) for r in rows]):.1%}"]
-        counted = ("asked", "answered_yes")
-        cells += [f"{np.mean([r[name] for r in rows]):.0f}" if name in rows[0] else "" for name in counted]
+        cells += [f"{sum(is_broken(r) for r in rows)}"]
+        cells += [f"{np.mean([r['asked'] for r in rows]):.0f}" if "asked" in rows[0] else ""]
         found.append(f"| {' | '.join(cells)} |")
     return found
 
 
-def _broken(rows: list[dict[str, Any]], target: float) -> tuple[str, str]:
-    """Runs with a broken guarantee, and the upper 95 % bound of their share."""
-    broken = sum(r["yes"][1] < (target or 0.9) * r["yes"][0] or _lost(r) > MAX_MISSED for r in rows)
-    bound = beta.ppf(0.95, broken + 1, len(rows) - broken) if broken < len(rows) else 1.0
-    return f"{broken}", f"{bound:.1%}"
+def broken_table(lines: list[dict[str, Any]]) -> list[str]:
+    """Per scenario and way of certifying: runs of all targets, those that certify, and those that break a guarantee."""
+    groups: dict[tuple[str, str, float], list[tuple[bool, bool]]] = {}
+    for line in lines:
+        for row in (row for row in line["rows"] if row["method"].startswith("complete")):
+            certified = bool(row["yes"][0] or row["no"][0])
+            key = line["scenario"], row["method"], row["confidence"]
+            groups.setdefault(key, []).append((certified, is_broken(row)))
+    found = [
+        "| known | method | stated risk | runs | certify | broken | at most |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for (scenario, method, confidence), runs in sorted(groups.items()):
+        certified, broken = np.sum(runs, axis=0)
+        bound = beta.ppf(0.95, broken + 1, len(runs) - broken) if broken < len(runs) else 1.0
+        cells = [scenario, method, f"{1 - confidence:.0%}", len(runs), certified, broken, f"{bound:.1%}"]
+        found.append(f"| {' | '.join(map(str, cells))} |")
+    return found
+
+
+def set_table(lines: list[dict[str, Any]]) -> list[str]:
+    """What answers certify at 0.9, set by set, where the oracle finds at least a twentieth of the hidden yes."""
+    groups: dict[tuple[str, str, str], list[tuple[float, float, bool]]] = {}
+    for line in lines:
+        rows = {row["method"]: row for row in line["rows"] if (row["target"], row.get("confidence")) == PAGE_TERMS[0]}
+        if (asked := rows.get(f"complete, {BUDGET} questions")) is not None:
+            key = line["scenario"], f"{line['set']}, {line['items']:,} items", line["model"]
+            groups.setdefault(key, []).append(
+                (_yes_found([asked]), _yes_found([rows["oracle"]]), bool(asked["yes"][0]))
+            )
+    found = [
+        "| known | set | model | runs | certify | yes found | oracle | of the oracle |",
+        "|---|---|---|" + "---:|" * 5,
+    ]
+    for key, runs in sorted(groups.items()):
+        share, oracle, certify = np.mean(runs, axis=0)
+        if oracle >= 0.05:
+            cells = [*key, f"{len(runs)}", f"{certify:.0%}", f"{share:.1%}", f"{oracle:.1%}", f"{share / oracle:.0%}"]
+            found.append(f"| {' | '.join(cells)} |")
+    return found
+
+
+def is_broken(row: dict[str, Any]) -> bool:
+    """Whether the precision of yes is below the target, or too many of the hidden yes became no."""
+    return bool(row["yes"][1] < (row["target"] or 0.9) * row["yes"][0] or _lost(row) > MAX_MISSED)
 
 
 def _yes_found(rows: list[dict[str, Any]]) -> float:
