@@ -63,7 +63,7 @@ class TrainConfig:
     )
     head: str | Part = option(
         "auto",
-        "Head on the features: linear, mlp, kernel, ...; auto takes what suits the method.",
+        "Head on the features: linear, mlp, kernel, ...; auto selects one for the method.",
         "It may be your own torch module, or a function that makes one.",
         cli_type=str,
         panel=MODEL,
@@ -100,14 +100,14 @@ class TrainConfig:
     backbone_settings: dict[str, Any] = option({}, "Setting of the backbone. Repeatable.", panel=MODEL)
     budget: float | str | None = option(
         None,
-        "Time limit of the portfolio auto: minutes (default 5), 20x for twenty plain fits, or inf.",
+        "Time limit of the portfolio auto: minutes (default 5), 20x (the time of 20 plain fits), or inf.",
         stored=False,  # it becomes a setting of the portfolio
         cli_type=str | None,
         panel=MODEL,
     )
     folds: int | None = option(
         None,
-        "Number of further models, each without one fold, for out-of-fold scores.",
+        "Number of cross-validation folds for out-of-fold scores.",
         "Solved methods, among them auto, compute out-of-fold scores without further models.",
         stored=False,
     )
@@ -128,7 +128,7 @@ class TrainConfig:
     schedule_settings: dict[str, Any] = option({}, "Setting of the schedule. Repeatable.")
     start: Start | None = option(
         None,
-        "Start of training by steps on features: solved (the plain baseline; the default) or random.",
+        "Initial weights of iterative methods on features: solved (the plain baseline; the default) or random.",
         'With "solved" the learning rate and the number of epochs are chosen on held-out entries. A method stays at '
         "the baseline where no step improves it (docs/solved-start.md).",
         cli_type=str | None,
@@ -158,7 +158,7 @@ class TrainConfig:
     )
     thresholds: str | None = option(
         None,
-        "Choose thresholds for the best f1, for precision:0.9, recall:0.9, or the expected share of yes.",
+        "Choose a threshold per label: f1, precision:0.9, recall:0.9, or share (the expected share of yes).",
         "None: 0.5, or what the method chose. Calibration and thresholds are fitted on out-of-fold scores of known "
         "entries: those of the method, or of `folds` (5) further models (docs/thresholds.md).",
         stored=False,

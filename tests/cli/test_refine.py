@@ -78,7 +78,7 @@ def test_people_answer_round_after_round(here: Path) -> None:
     page = (here / "run" / "report.html").read_text("utf-8")
     assert "Nothing is left to ask." in page
     assert f'<td class="number">{number - 1}</td><td class="number">{asked}</td>' in page
-    followed = int(re.search(r"(\d+) deduced", said).group(1))
+    followed = int(re.search(r"(\d+) implied entries", said).group(1))
     first = read_hierarchy("parents.csv").deduce(read_labels("labels.csv")).summary()["unknown"]
     assert followed > 0
     assert asked + followed == first < read_labels("labels.csv").summary()["unknown"]

@@ -154,7 +154,7 @@ def test_a_model_with_names_becomes_an_onnx_graph(folder: Path) -> None:
 
 def test_a_score_file_has_no_place_in_a_graph(folder: Path) -> None:
     run("train", "texts.csv", "--labels", "labels.csv", "--run", "run", "--teacher", "colleague.parquet")
-    with pytest.raises(SettingError, match="has no place in a graph"):
+    with pytest.raises(SettingError, match="cannot be exported"):
         run("export", "run", "--onnx", "model.onnx")
 
 
@@ -279,3 +279,8 @@ def test_answers_alone_decide_without_labels(folder: Path) -> None:
     assert "Teacher     answers.csv" in said
     run("predict", "run", "texts.csv", "--out", "scores.csv")
     assert mean_ap("scores.csv") > 0.7
+
+
+def test_a_table_is_no_list_of_names(folder: Path) -> None:
+    with pytest.raises(DataError, match=r"labels.csv: is a table. Give a text file with one label name per line"):
+        run("teach", "texts.csv", "--names", "labels.csv", "--out", "scores.csv")

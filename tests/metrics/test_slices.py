@@ -41,10 +41,10 @@ def test_labels_are_ordered_by_their_counts():
     parts = slice_labels(labels, "known", parts=5)
     counts = (z != 0).sum(axis=0)
     assert [int(part.columns[0]) for part in parts] == np.argsort(counts, kind="stable").tolist()
-    assert parts[0].title == f"{counts.min()} known entries"
+    assert parts[0].title == f"labels with {counts.min()} known entries"
     titles = [part.title for part in slice_labels(labels, "frequency", parts=1)]
     yes = (z == 1).sum(axis=0)
-    assert titles == [f"{yes.min()} to {yes.max()} known yes"]
+    assert titles == [f"labels with {yes.min()} to {yes.max()} known yes"]
 
 
 def test_groups_are_matched_by_id():

@@ -27,7 +27,7 @@ from partly.moved import make_getattr
 PRECISION_METRICS = ("P@1", "P@3", "P@5")
 SCORE_NAMES = {
     "recovered": "F1 on unknown entries",
-    "recovered_all_yes": "F1 of yes everywhere",
+    "recovered_all_yes": "F1 of all yes",
     "recovered_coin": "F1 of a coin flip",
 }
 # Assumed cost of answering: per answer, and per screen of up to so many items with one label.
@@ -127,7 +127,7 @@ def describe_round(record: Round) -> str:
     scores = ", ".join(
         f"{SCORE_NAMES.get(name, name)} {value:.3f}" for name, value in record["scores"].items() if value is not None
     )
-    return f"round {record['round']}: {record['answers']} answers, {record['implied']} deduced. {scores}".rstrip()
+    return f"round {record['round']}: {record['answers']} answers, {record['implied']} implied entries. {scores}".rstrip()
 
 
 def summarize(arms: Mapping[str, Sequence[Round]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The second act of `partly demo`: texts without any label, scored by the names of their topics, then ten answers."""
+"""The second part of `partly demo`: texts without any label, scored by the names of their topics, then ten answers."""
 
 from __future__ import annotations
 

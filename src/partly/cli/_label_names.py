@@ -49,4 +49,6 @@ def read_names(path: Path) -> list[str]:
     names = [line.strip() for line in lines if line.strip()]
     if not names:
         raise DataError(f"{path}: holds no names. Write one label name per line.")
+    if path.suffix.lower() in (".csv", ".tsv") and any(mark in names[0] for mark in ",\t"):
+        raise DataError(f"{path}: is a table. Give a text file with one label name per line.")
     return names

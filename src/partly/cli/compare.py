@@ -36,7 +36,7 @@ def compare(
         str, data_option("Simulations of missing labels: uniform:0.1,...; full keeps all labels.")
     ] = "full",
     heads: Annotated[str, model_option("Heads linear,mlp,...; auto picks one per method.")] = "auto",
-    seeds: Annotated[int, training_option("Number of runs per cell, each with a seed of its own.")] = 5,
+    seeds: Annotated[int, training_option("Number of seeds per cell.")] = 5,
     validation: Annotated[
         str, training_option("Labels of the validation part: complete, partial or complete,partial.")
     ] = "complete",

@@ -79,7 +79,7 @@ def complete(
     method: Method = "auto",
     head: Head = "auto",
     budget: Annotated[
-        str | None, training_option("Time limit for auto: minutes (default 5), 20x for twenty plain fits, or inf.")
+        str | None, training_option("Time limit for auto: minutes (default 5), 20x (the time of 20 fits), or inf.")
     ] = None,
     folds: Annotated[
         int | None, training_option("Number of folds for out-of-fold scores.  [default: the method's, or 5]")

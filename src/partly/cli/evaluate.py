@@ -39,13 +39,13 @@ def evaluate(
         list[Path],
         typer.Argument(
             metavar="SCORES... [LABELS]",
-            help="Score files or runs; several are compared. The last one holds the labels, unless --labels does; a "
-            "run predicts it.",
+            help="Score files or runs; several are compared. Without --labels the last one is the label file. A run "
+            "predicts the items of a data set.",
         ),
     ],
     labels: Annotated[Path | None, data_option("Labels to score against.", "--labels")] = None,
-    threshold: Annotated[float, option("Probability from which on an entry is predicted yes.")] = 0.5,
-    run: Annotated[Path | None, option("Run whose own thresholds, one per label, are used instead.")] = None,
+    threshold: Annotated[float, option("Minimum probability of a predicted yes.")] = 0.5,
+    run: Annotated[Path | None, option("Run whose thresholds, one per label, replace --threshold.")] = None,
     confidence: Annotated[float, option("Confidence level of the intervals.")] = 0.95,
     metric: Annotated[
         list[str] | None,

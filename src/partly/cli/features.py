@@ -30,7 +30,7 @@ def features(
     address: Address = None,
     as_json: Json = False,
 ) -> None:
-    """Compute features of images or texts once.
+    """Compute features of images or texts, for reuse.
 
     Every other command accepts the folder as DATA.
     """

@@ -23,7 +23,7 @@ from partly.errors import SettingError
 if TYPE_CHECKING:
     from partly.ledger import Batch, Ledger
 
-ledger = group("ledger", "Annotation", "Record who labeled what, without forgetting anything.")
+ledger = group("ledger", "Annotation", "Keep labels with their source and full history.")
 
 Place = Annotated[str, typer.Argument(help="A file, or postgresql://user@host/database.", metavar="LEDGER")]
 Author = Annotated[str | None, option("Who makes the change.  [default: user name]")]
@@ -68,7 +68,8 @@ def init(
             parents = read_hierarchy(hierarchy, names or None)
         created = Ledger.create(without_password(place), names, parents, author=user_name(author))
     count, shown = len(created.log()), created.store.place.address
-    say(f"Created {shown} with {len(created.vocabulary().names)} labels.")
+    added = created.vocabulary().names
+    say(f"Created {shown} with {len(added)} labels" + (f": {', '.join(added[:9])}" if added else "."))
     print_json({"ledger": shown, "batches": count}, as_json)
 
 
@@ -146,7 +147,7 @@ def export(
     ],
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Export the present labels, or the whole history."""
+    """Export the current labels, or the whole history."""
     opened = open_ledger(place)
     if statements:
         from partly.ledger import exchange
@@ -170,7 +171,7 @@ def export(
 
 @command(to=ledger)
 def log(place: Place, at: At = None, as_json: Json = False) -> None:
-    """List all batches: who said how much and when."""
+    """List all batches: source, time and number of statements."""
     batches = [_plain(batch) for batch in open_ledger(place).log(at)]
     if not print_json(batches, as_json):
         print("\n".join(map(_batch_line, batches)))
@@ -184,7 +185,7 @@ def show(
     policy: Policy = "latest",
     as_json: Json = False,
 ) -> None:
-    """Show the labels of an item, and who said what."""
+    """Show the labels of an item, and every statement about it."""
     opened = open_ledger(place)
     statements = [
         _plain(one.batch) | {name: getattr(one, name) for name in ("label", "value", "confidence", "counts")}
@@ -276,7 +277,7 @@ def _batch_start(batch: Plain) -> str:
 def _batch_line(batch: Plain) -> str:
     contents = [f"{batch['statements']} statements"] if batch["statements"] else []
     contents += [f"{one['what']} {', '.join(one['new'])}".strip() for one in batch["changes"][:5]]
-    contents += [f"undoes {', '.join(map(str, batch['takes_back'][:9]))}"] if batch["takes_back"] else []
+    contents += [f"undoes batch {', '.join(map(str, batch['takes_back'][:9]))}"] if batch["takes_back"] else []
     note = f" ({batch['note']})" if batch["note"] else ""
     undone = f"  [undone by {batch['undone_by']}]" if batch["undone_by"] else ""
     return f"{_batch_start(batch)}: {'; '.join(contents) or 'empty'}{note}{undone}"
@@ -289,7 +290,7 @@ def user_name(name: str | None) -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a container without user names
-        return "somebody"
+        return "unknown"
 
 
 def split_names(text: str) -> list[str]:

@@ -27,7 +27,7 @@ question_option = partial(option, panel="Questions")
 output_option = partial(option, panel="Output")
 
 
-def _about(help: str) -> dict[str, str]:
+def _data_field(help: str) -> dict[str, str]:
     return {"help": help, "panel": "Data"}
 
 
@@ -35,30 +35,30 @@ def _about(help: str) -> dict[str, str]:
 class DataOptions:
     """Options for reading items and labels."""
 
-    labels: Path | None = field(default=None, metadata=_about("Observed labels; `partly formats` lists the formats."))
+    labels: Path | None = field(default=None, metadata=_data_field("Observed labels; `partly formats` lists the formats."))
     absent: str | None = field(
-        default=None, metadata=_about("How to read entries that the label file does not mention: unknown or no.")
+        default=None, metadata=_data_field("How to read entries that the label file does not mention: unknown or no.")
     )
     uncertain: str | None = field(
-        default=None, metadata=_about("How to read entries marked uncertain (-1, fractions): unknown, yes or no.")
+        default=None, metadata=_data_field("How to read entries marked uncertain (-1, fractions): unknown, yes or no.")
     )
     missing: tuple[str, ...] = field(
-        default=(), metadata=_about("Table cell to read as unknown, besides blank, NA and ?. Repeatable.")
+        default=(), metadata=_data_field("Table cell to read as unknown, besides blank, NA and ?. Repeatable.")
     )
     label_columns: tuple[str, ...] = field(
-        default=(), metadata=_about("Label columns of a table: a,b or label_* or first..last. Repeatable.")
+        default=(), metadata=_data_field("Label columns of a table: a,b or label_* or first..last. Repeatable.")
     )
-    id_column: str | None = field(default=None, metadata=_about("Column with the item ids.  [default: item or id]"))
+    id_column: str | None = field(default=None, metadata=_data_field("Column with the item ids.  [default: item or id]"))
     tag_separator: str | None = field(
-        default=None, metadata=_about("Separator between the tags in a cell.  [default: one of ; | ,]")
+        default=None, metadata=_data_field("Separator between the tags in a cell.  [default: one of ; | ,]")
     )
     hierarchy: Path | None = field(
-        default=None, metadata=_about("Table with the columns child and parent, or an .obo file.")
+        default=None, metadata=_data_field("Table with the columns child and parent, or an .obo file.")
     )
     size: int | None = field(
-        default=None, metadata=_about("Side of images in pixels.  [default: what the backbone expects]")
+        default=None, metadata=_data_field("Side of images in pixels.  [default: what the backbone expects]")
     )
-    skip_bad: bool = field(default=False, metadata=_about("Skip files that are not readable images."))
+    skip_bad: bool = field(default=False, metadata=_data_field("Skip files that are not readable images."))
 
     @property
     def meaning(self) -> LabelSemantics:
@@ -74,18 +74,18 @@ class DataOptions:
 
     def open(self, data: str) -> Dataset:
         """Return the data set of this name, file or folder, with the labels of `--labels`."""
-        from partly import data as files
+        from partly import data as datasets
         from partly.cli.printing import say
         from partly.distributed.progress import step
         from partly.errors import DataError
 
-        if self.labels is None and not files.is_whole(data, self.meaning.label_columns):
+        if self.labels is None and not datasets.is_whole(data, self.meaning.label_columns):
             raise DataError(
                 f"{data}: has no labels. Give a label file with --labels, or name label columns of the table with "
                 "--label-columns a,b."
             )
         with step(f"Reading {data}"):
-            opened = files.read(data, self.labels, self.hierarchy, self.skip_bad, self.size, **self.label_format())
+            opened = datasets.read(data, self.labels, self.hierarchy, self.skip_bad, self.size, **self.label_format())
         for note in opened.notes:
             say(note)
         return opened
@@ -111,7 +111,7 @@ Method = Annotated[
         autocompletion=plugins_in("methods"),
     ),
 ]
-Head = Annotated[str, model_option("Network on top of the features: linear, mlp, kernel, ...")]
+Head = Annotated[str, model_option("Head on the features: linear, mlp, kernel, ...")]
 Teacher = Annotated[str | None, model_option("Scores besides the labels: names, a score file, a run folder, or none.")]
 MethodSetting = Annotated[list[str] | None, model_option("Setting of the method: name=value. Repeatable.", "--setting")]
 HeadSetting = Annotated[
@@ -140,7 +140,7 @@ Format = Annotated[
 ]
 SafeCsv = Annotated[bool, output_option("Prefix cells that a spreadsheet would run as a formula with '.", "--safe-csv")]
 Workers = Annotated[int | None, option("Number of worker processes.  [default: all cores]")]
-On = Annotated[str, option("Where to run: here (processes of this machine) or ray.", "--on")]
+On = Annotated[str, option("Where to run: here (this machine) or ray.", "--on")]
 Address = Annotated[str | None, option("Ray cluster to join.  [default: RAY_ADDRESS, or start Ray here]")]
 Json = Annotated[bool, output_option("Print the result as JSON.", "--json")]
 

@@ -30,7 +30,7 @@ MODEL_FILE = "predictions.json"  # in a folder of predictions: which model they 
 def predict(
     run: RunFolder,
     data: Annotated[
-        str | None, typer.Argument(help="Items as for `partly train`; of data with a test part, that part.")
+        str | None, typer.Argument(help="Items, as for `partly train`. Only the test part is used if there is one.")
     ] = None,
     *,
     out: Annotated[Path, output_option("File for the probabilities: .csv or .parquet, one row per item.")],
@@ -47,7 +47,7 @@ def predict(
     ] = False,
     teacher: Annotated[
         str | None,
-        data_option("Teacher of these items, where training had a score file: another one, or none."),
+        data_option("Score file of these items, for a run trained with a score file; none leaves it out."),
     ] = None,
     teacher_only: Annotated[
         bool, output_option("Write the scores of the run's teachers alone, as probabilities.", "--teacher-only")
@@ -57,7 +57,7 @@ def predict(
     ] = None,
     above: Annotated[
         str | None,
-        output_option("Write only probabilities from this value on, or above the run's thresholds (own)."),
+        output_option("Write only probabilities of at least this value, or at least the run's thresholds (own)."),
     ] = None,
     safe_csv: SafeCsv = False,
     on: On = "here",

@@ -29,8 +29,8 @@ def study(
         str, data_option("Shares of labels to observe, from 0 to 1.")
     ] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
     scenarios: Annotated[str, data_option("Ways to annotate that are compared.")] = "uniform,dense,noisy,noisy-plus",
-    head: Annotated[str, model_option("Network on top of the features: linear, mlp, gnn, ...")] = "mlp",
-    seeds: Annotated[int, training_option("Number of runs per cell, each with a seed of its own.")] = 3,
+    head: Annotated[str, model_option("Head on the features: linear, mlp, gnn, ...")] = "mlp",
+    seeds: Annotated[int, training_option("Number of seeds per cell.")] = 3,
     *,
     reading: DataOptionsWithoutHierarchy,
     out: Annotated[Path, output_option("Folder for the results, the report and the figure.")] = Path("results"),

@@ -56,7 +56,7 @@ def train_command(
     ] = None,
     config: TrainConfig,
     descriptions: Annotated[
-        Path | None, model_option("TOML file that describes labels, for the teacher names.")
+        Path | None, model_option("TOML file that describes labels, for --teacher names.")
     ] = None,
     freeze: Annotated[
         bool, model_option("Train the head only, on features that the backbone computes once.", "--freeze")
@@ -68,7 +68,7 @@ def train_command(
         Path | None, training_option("Finished run to start from; labels may have changed since.")
     ] = None,
     evidence: Annotated[
-        bool, output_option("Show in the report where in images the evidence for a label is.", "--evidence")
+        bool, output_option("Show in the report which image regions support a label.", "--evidence")
     ] = False,
     verbose: Annotated[
         bool, output_option("Print details: memory, threads, how models are weighted.", "--verbose")
@@ -184,10 +184,10 @@ def train(
     for line in (*summary.start_lines(final), *summary.teacher_lines(final)):
         say(line)
     if silent := teaching.describe_silent_names(config, prepared.items, prepared.labels.names):
-        say(f"{'Names':<{summary.WIDTH}}{silent}")
+        say(f"{'Names':<{summary.INDENT}}{silent}")
     for warning in teaching.describe_circular_runs(final.teaching, prepared.items):
         say(f"Warning: {warning}")
-    out.detail(f"{'Reason':<{summary.WIDTH}}{final.reason}")
+    out.detail(f"{'Reason':<{summary.INDENT}}{final.reason}")
     for line in final.calibration.describe(final.names) if final.calibration is not None else ():
         out.detail(line)
     say(summary.time_line([scored, final] if twice else [scored]))
@@ -314,7 +314,7 @@ def _print_plan(plan: Plan, out: Output) -> None:
     """Print the network, and in detail the memory and the threads."""
     import torch
 
-    from partly.cli._train_summary import WIDTH
+    from partly.cli._train_summary import INDENT
     from partly.distributed import threads
     from partly.engine import available
     from partly.networks.backbones import weights_of
@@ -322,14 +322,14 @@ def _print_plan(plan: Plan, out: Output) -> None:
     config = plan.config
     if config.backbone is not None:
         weights = weights_of(config.backbone, config.backbone_settings)
-        out.say(f"{'Network':<{WIDTH}}backbone {config.backbone}, {weights}, trained together with the head")
+        out.say(f"{'Network':<{INDENT}}backbone {config.backbone}, {weights}, trained together with the head")
     limit, source = available()
     needed = plan.memory.total() / 2**20
-    out.detail(f"{'Memory':<{WIDTH}}about {needed:.1f} MiB for entries, of {limit / 2**30:.1f} GiB ({source})")
+    out.detail(f"{'Memory':<{INDENT}}about {needed:.1f} MiB for entries, of {limit / 2**30:.1f} GiB ({source})")
     count, why = threads.choose(threads.size_of(plan.items, plan.labels))
     if count:
         threads.set_threads(count)
-    out.detail(f"{'Threads':<{WIDTH}}{torch.get_num_threads()} ({why})")
+    out.detail(f"{'Threads':<{INDENT}}{torch.get_num_threads()} ({why})")
 
 
 def _origin_of_scores(scored: FittedModel, before_refit: bool) -> dict[str, Any]:

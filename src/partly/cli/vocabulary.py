@@ -40,7 +40,7 @@ def list_(place: Place, at: At = None, as_json: Json = False) -> None:
     if not print_json(rows, as_json):
         for row in rows:
             parent = f"  (child of {row['parent']})" if row["parent"] else ""
-            hidden = f"  [{row['hidden']}]" if row["hidden"] else ""
+            hidden = f"  [{str(row['hidden']).removeprefix('was ')}]" if row["hidden"] else ""
             print(f"{row['label']}{parent}{hidden}")
 
 

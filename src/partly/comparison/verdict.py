@@ -153,8 +153,8 @@ def describe_test(verdict: Verdict) -> str:
             description += f" Comparisons on the same data ({sets}) are not independent, so p-values are too small."
     elif ranking.seeds > 1:
         description = (
-            f"With few comparisons ({ranking.groups}), the test covers seeds, not other data: paired t-tests at the "
-            f"5 % level of the leader against each other method over {ranking.seeds} seeds, with Holm correction."
+            f"Tests at the 5 % level: paired t-tests of the leader against each other method over {ranking.seeds} "
+            f"seeds, with Holm correction. With {ranking.groups} comparisons they cover seeds, not other data."
         )
     else:
         description = "With one seed and few comparisons, nothing can be tested. Run more seeds (--seeds 5)."

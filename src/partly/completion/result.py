@@ -196,7 +196,7 @@ def _describe_basis(completion: Completion) -> str:
     if not completion.certification.why:
         return (
             "The guarantees rest on the assumption that entries are missing at random, whatever their value. "
-            "A few answers can replace it (missing='auto')."
+            "A few answers can replace it (missing='auto', --mechanism auto)."
         )
     asked = sum(side.asked for side in completion.sides)
     return (

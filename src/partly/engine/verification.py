@@ -42,9 +42,9 @@ def verify(folder: Path) -> list[str]:
     else:
         for path in checkpoint.records(folder):
             check(path.stem, partial(checkpoint.check, path))
-        check("the model", partial(_model, folder))
+        check("model", partial(_model, folder))
         check("beliefs", lambda: "none" if read_beliefs(folder) is None else None)
-        check("scores out of fold", lambda: "none" if read_out_of_fold(folder) is None else None)
+        check("out-of-fold scores", lambda: "none" if read_out_of_fold(folder) is None else None)
     for path in sorted(path for pattern in CHECKSUMMED for path in folder.glob(pattern)):
         check(path.name, partial(atomic_io.read_checksummed, path))
     if problems:

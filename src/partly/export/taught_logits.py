@@ -65,8 +65,8 @@ def taught_logits(fitted: FittedModel) -> TaughtLogits | None:
     teacher = taught.teachers[k]
     if others or not isinstance(teacher, LabelNames) or origin is None or not teacher.reads(origin):
         raise SettingError(
-            f"The teacher of this model ({', '.join(taught.combination.names)}) has no place in a graph: only label "
-            "names that are compared with the model's own features have one. Train with --teacher none, or --teacher "
+            f"The teacher of this model ({', '.join(taught.combination.names)}) cannot be exported: a graph can only "
+            "hold label names that are compared with the model's own features. Train with --teacher none, or --teacher "
             "names on default features."
         )
     pairs = parent_pairs(teacher.hierarchy, fitted.names)

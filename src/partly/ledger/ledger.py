@@ -208,7 +208,7 @@ class Ledger:
             if add_labels and (new := [name for name in draft.labels if name not in history.vocabulary.names]):
                 refuse_taken_names(history.vocabulary, new)
                 change = Change("add", (), tuple(enumerate(new, writer.next_label(history))))
-                labels_draft = Draft(draft.kind, draft.author, draft.run, "labels of what follows")
+                labels_draft = Draft(draft.kind, draft.author, draft.run, "labels of the next batch")
                 writer.write(self.store, connection, history, labels_draft, (change,))
                 history = reader.read_vocabulary_history(self.store, connection)
             return writer.write(self.store, connection, history, draft)

@@ -40,7 +40,7 @@ def slice_labels(labels: Labels, by: str, parts: int = PARTS) -> list[Slice]:
     for columns in np.array_split(np.argsort(counts, kind="stable"), min(parts, len(counts))):
         low, high = int(counts[columns[0]]), int(counts[columns[-1]])
         extent = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-        slices.append(Slice(f"{extent} {LABEL_SLICES[by]}", columns=np.sort(columns)))
+        slices.append(Slice(f"labels with {extent} {LABEL_SLICES[by]}", columns=np.sort(columns)))
     return slices
 
 

@@ -16,7 +16,7 @@ from partly.networks.backbones.text_model import TEXTS_AT_A_TIME, TextModel
 from partly.registry import About
 
 USUAL = {"freeze": "all"}  # words cannot be trained
-ABOUT = About(weights=f"{tfidf.ABOUT.weights} beside sentence vectors, {minilm.ABOUT.weights}")
+ABOUT = About(weights=f"{tfidf.ABOUT.weights} plus sentence vectors, {minilm.ABOUT.weights}")
 
 # Chosen among 1, 1.5 and 2 on package descriptions.
 TFIDF_WEIGHT = 1.5
