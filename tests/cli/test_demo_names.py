@@ -32,7 +32,7 @@ def test_page(tmp_path: object) -> None:
     from pathlib import Path
 
     path = Path(str(tmp_path)) / "summary.html"
-    demo_page.write("A <title>", [demo_page.Act("First", "Words.", charts={"mAP": {"auto": 0.876}})], path)
+    demo_page.write("A <title>", [demo_page.Section("First", "Words.", charts={"mAP": {"auto": 0.876}})], path)
     text = path.read_text("utf-8")
     assert "A &lt;title&gt;" in text
     assert ">88<" in text

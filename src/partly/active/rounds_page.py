@@ -13,7 +13,7 @@ from partly.labels import Labels
 from partly.report import plots
 from partly.report.layout import load_template
 
-BASELINES = {"yes everywhere": "recovered_all_yes", "coin flip": "recovered_coin"}
+BASELINES = {"all yes": "recovered_all_yes", "coin flip": "recovered_coin"}
 MAX_QUESTIONS_SHOWN = 50
 Arms = Mapping[str, Sequence[Round]]  # strategy -> its rounds
 Panels = dict[str, dict[str, plots.Curve]]  # score -> strategy -> curve

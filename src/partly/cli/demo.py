@@ -57,15 +57,15 @@ def demo(
     )
     page.write(report, out / "report.html")
     write_file(out / "report.png", page.draw_overview(report))
-    acts = [_act_of_digits(report, len(fit), data.labels.summary()["known_share"]), _act_of_names(seed)]
-    demo_page.write("Learning from few labels, and from none", acts, out / "summary.html")
+    sections = [_compare_on_digits(report, len(fit), data.labels.summary()["known_share"]), _score_texts(seed)]
+    demo_page.write("Learning from few labels, and from none", sections, out / "summary.html")
     print_scores(list_scores(report), out / "report.html", as_json)
     say(f"Summary: {out / 'summary.html'} (open this first)")
 
 
-def _act_of_digits(report: page.Report, items: int, known_share: float) -> demo_page.Act:
+def _compare_on_digits(report: page.Report, items: int, known_share: float) -> demo_page.Section:
     """Compare the ranking and the decisions of the three models."""
-    from partly.report.demo_page import Act
+    from partly.report.demo_page import Section
 
     rank = {run.view.title: run.mean_ap for run in report.run_scores}
     decide = {run.view.title: (run.scores or {}).get("OF1", float("nan")) for run in report.run_scores}
@@ -74,7 +74,7 @@ def _act_of_digits(report: page.Report, items: int, known_share: float) -> demo_
         f"The default, auto, scores {_points(rank['auto'])} for ranking and {_points(decide['auto'])} for yes / no "
         f"decisions. Treating unknown as no scores {pair[NAIVE]}; knowing every label, {pair[UPPER]}."
     )
-    return Act(
+    return Section(
         "Digits: one label of each is known",
         result,
         f"{items:,} pictures to learn from. {100 * (1 - known_share):.0f} % of their labels are hidden.",
@@ -84,16 +84,16 @@ def _act_of_digits(report: page.Report, items: int, known_share: float) -> demo_
     )
 
 
-def _act_of_names(seed: int) -> demo_page.Act:
+def _score_texts(seed: int) -> demo_page.Section:
     """Score texts without any label by the names of their topics, if the text encoder is installed."""
     from partly.cli import _demo_names
-    from partly.report.demo_page import Act
+    from partly.report.demo_page import Section
 
     title = "Texts: no label is known"
     if not _demo_names.is_encoder_installed():
         text = "Left out: the text encoder is not installed. Install the extra: pip install 'partly[text]'."
         say(f"{title}. {text}")
-        return Act(title, text)
+        return Section(title, text)
     data, scores = _demo_names.run(seed)
     say(f"{title} (mAP of 100)")
     for name, score in scores.items():
@@ -109,7 +109,7 @@ def _act_of_names(seed: int) -> demo_page.Act:
         f"Topics: {', '.join(data.labels.names)}. A pretrained encoder knows what the names mean. "
         "The answers are simulated: each says whether one text is about one topic."
     )
-    return Act(title, result, text, {"Ranking (mean average precision)": scores}, ours)
+    return Section(title, result, text, {"Ranking (mean average precision)": scores}, ours)
 
 
 def _points(score: float) -> str:

@@ -26,7 +26,7 @@ def render(title: str, expected: Preview, unknown: int, budget: int, advice: str
         unknown=unknown,
         budget=budget,
         advice=advice,
-        yes_picture=_draw(_yes_points(expected), "precision of yes", "% of the hidden yes", YES),
+        yes_picture=_draw(_yes_points(expected), "precision of yes", "% of hidden yes", YES),
         no_picture=_draw(_no_points(expected, unknown), "% of the hidden yes lost", "% filled in as no", NO),
     )
 

@@ -1,4 +1,4 @@
-"""The summary page of `partly demo`: what few labels, or none, are enough for."""
+"""The summary page of `partly demo`: comparisons with few labels, and with none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Scores = Mapping[str, float]  # between 0 and 1, by the name of what was trained
 
 
 @dataclass(frozen=True)
-class Act:
+class Section:
     """A comparison: its result in a sentence, its data, and a chart for each measure."""
 
     title: str
@@ -24,6 +24,6 @@ class Act:
     details: str | None = None  # file with more about it
 
 
-def write(title: str, acts: Sequence[Act], path: Path) -> None:
+def write(title: str, sections: Sequence[Section], path: Path) -> None:
     """Write the page atomically."""
-    write_file(path, load_template("demo.html").render(title=title, acts=acts).encode())
+    write_file(path, load_template("demo.html").render(title=title, sections=sections).encode())

@@ -22,7 +22,7 @@ from partly.report.layout import format_score
 MAX_JACKKNIFE_GROUPS = 20
 MAX_JACKKNIFE_ENTRIES = 1 << 24  # of larger evaluation sets a part is used
 LOW_PROBABILITIES = (
-    "no known no to learn from, so its probabilities rank items, but their level means little: at a threshold of 0.5 "
+    "trained without a known no. Its probabilities rank items, but their level means little: at a threshold of 0.5 "
     "it may predict almost nothing, or everything. Choose a threshold for each label "
     "(--thresholds f1; auto chooses its own)."
 )

@@ -24,11 +24,11 @@ def explain_portfolio(
     basis = "unknown entries count as negatives, since no negative is known" if only_yes else "on known entries"
     sentences = [
         f"{len(models)} models, weighted by how much each reduces the held-out log loss ({basis}): {weights}",
-        f"reduction together {gain:.1%}, best single model ({names[best['name']]}) {best['score']:.1%}, plain logistic "
+        f"joint reduction {gain:.1%}, best single model ({names[best['name']]}) {best['score']:.1%}, plain logistic "
         f"regression {models[0]['score']:.1%}",
     ]
     sentences += ["relations between labels are used"] if related else []
-    sentences += [f"labels compete within an item ({crowd:g})"] if crowd else []
+    sentences += [f"labels of an item compete (strength {crowd:g})"] if crowd else []
     sentences += [f"left out: {', '.join(f'{name} ({why})' for name, why in left_out.items())}"] if left_out else []
     return "; ".join(sentences) + "."
 
