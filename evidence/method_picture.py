@@ -49,7 +49,7 @@ def picture(name: str, own: dict[str, Any], naive: dict[str, Any]) -> bytes:
         elif planned:
             _draw_plan(panels[0], planned)
         for scenario, dashes in (("single-positive", "-"), ("uniform:0.2", "--")):
-            _found(panels[-1], naive[scenario], plots.PRIVILEGED, dashes, "")
+            _found(panels[-1], naive[scenario], plots.UPPER_BOUND_COLOR, dashes, "")
             _found(panels[-1], own[scenario], plots.COLORS[3], dashes, scenario)
         panels[-1].set(xlabel="epoch", ylabel="hidden yes found, %", ylim=(0, 100))
         panels[-1].legend(frameon=False, loc="lower right")

@@ -57,7 +57,7 @@ def draw(names: Sequence[str]) -> bytes:
         for place, name in enumerate(names):
             look = plots.choose_style(place)
             axes.plot(POINTS, compute_gradient(name), color=look.color, lw=1.6, label=name)
-        axes.axhline(0, color=plots.PRIVILEGED, lw=0.8, zorder=1)
+        axes.axhline(0, color=plots.UPPER_BOUND_COLOR, lw=0.8, zorder=1)
         axes.set(xlabel="probability of an unknown entry", ylabel="gradient by its logit (above 0: towards no)")
         axes.legend(frameon=False)
         return figures.to_svg(figure)

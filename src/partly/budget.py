@@ -26,7 +26,7 @@ import numpy as np
 
 from partly.errors import DataError, SettingError
 
-MAX_EXPANSION, VARIABLE = 100, "PARTLY_MOST_EXPANSION"  # the environment variable overrides the number
+MAX_EXPANSION, EXPANSION_VARIABLE = 100, "PARTLY_MOST_EXPANSION"  # the environment variable overrides the number
 FREE_BYTES = 1 << 28
 PIECE_BYTES = 1 << 24  # of text decoded at a time
 ROW_BYTES = 64  # of a name and its list entries
@@ -84,8 +84,8 @@ class Budget:
             times = math.ceil(total / max(1, self.size))
             raise DataError(
                 f"{self.source}: its {_size(self.size)} would become {_size(total)} or more, {times} times as much; up "
-                f"to {self._limit:g} times is allowed. If you know who made the file, set {VARIABLE}={times} or higher "
-                "in the environment."
+                f"to {self._limit:g} times is allowed. If you know who made the file, set "
+                f"{EXPANSION_VARIABLE}={times} or higher in the environment."
             )
 
 
@@ -114,11 +114,13 @@ def decode_dictionaries(batch: Any, budget: Budget) -> Iterator[Any]:
 
 
 def _max_expansion() -> float:
-    text = os.environ.get(VARIABLE, str(MAX_EXPANSION))
+    text = os.environ.get(EXPANSION_VARIABLE, str(MAX_EXPANSION))
     try:
         return float(text)
     except ValueError:
-        raise SettingError(f"{VARIABLE}={text!r} in the environment: must be a number, such as 200.") from None
+        raise SettingError(
+            f"{EXPANSION_VARIABLE}={text!r} in the environment: must be a number, such as 200."
+        ) from None
 
 
 def _size(count: float) -> str:

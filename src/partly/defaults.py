@@ -11,7 +11,7 @@ from partly.labels import Labels
 from partly.method import Task
 from partly.solvers import solved_readout
 
-FINE_TUNED = 3  # last stages of a default backbone, trained where pictures are augmented
+FINE_TUNED_STAGES = 3  # last stages of a default backbone, trained where pictures are augmented
 PORTFOLIO = "auto"  # the method of this name, which stands for the plain one where it cannot be
 
 

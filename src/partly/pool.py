@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from partly.clock import Clock, Draw
-from partly.distributed.group import ALONE, Group
+from partly.distributed.group import SINGLE_PROCESS, Group
 from partly.distributed.share import BatchShard
 from partly.items import Items, stream_batches
 from partly.labels import Labels
 from partly.labels.weights import Weights
 from partly.moved import RenamedAttribute
 
-PICKED = 1 << 18  # entries whose labels are picked at a time
+MAX_PICKED_ENTRIES = 1 << 18  # entries whose labels are picked at a time
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Pool:
     labels: Labels
     batch_size: int = 128
     device: str = "cpu"
-    group: Group = ALONE  # the processes that the items of each batch are spread over
+    group: Group = SINGLE_PROCESS  # the processes that the items of each batch are spread over
     weights: Weights | None = None  # of items [N, 1] or of entries [N, L], where they count differently
     learned = RenamedAttribute("augmented_batches")
     whole = RenamedAttribute("fully_labelled")
@@ -94,7 +94,7 @@ class Pool:
     def _labels(self, parts: Sequence[Tensor]) -> Iterator[Tensor]:
         """Yield z [B, L] of each part. Rows of many small parts are read together, which is much faster for sparse
         labels."""
-        many = max(1, PICKED // max(1, self.batch_size * self.labels.shape[1]))
+        many = max(1, MAX_PICKED_ENTRIES // max(1, self.batch_size * self.labels.shape[1]))
         for start in range(0, len(parts), many):
             positions = parts[start : start + many]
             z = torch.from_numpy(self.labels.rows(torch.cat(list(positions)).numpy())).to(self.device)

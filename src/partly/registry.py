@@ -78,7 +78,7 @@ class About:
 
 
 # Names of module constants and functions of 0.2, and the fields of `About` that replace them.
-FORMER = {
+FORMER_FIELDS = {
     "SEARCH": "search",
     "ALSO": "aliases",
     "IN_PAPERS": "in_papers",
@@ -104,15 +104,19 @@ def about(module: types.ModuleType, name: str = "") -> About:
         return description
     if description is not None:
         raise SettingError(f"{module.__file__}: ABOUT is {description!r}; it should be partly.registry.About(...).")
-    former = {} if is_installed(module.__file__ or "") else {name: members[name] for name in FORMER if name in members}
+    former = (
+        {}
+        if is_installed(module.__file__ or "")
+        else {name: members[name] for name in FORMER_FIELDS if name in members}
+    )
     if former:
         warnings.warn(
             f"{module.__file__}: {', '.join(former)}: set ABOUT = About("
-            f"{', '.join(f'{FORMER[name]}=...' for name in former)}) instead, with About of partly.registry.",
+            f"{', '.join(f'{FORMER_FIELDS[name]}=...' for name in former)}) instead, with About of partly.registry.",
             DeprecationWarning,
             stacklevel=2,
         )
-    return About(**{FORMER[name]: value for name, value in former.items()})
+    return About(**{FORMER_FIELDS[name]: value for name, value in former.items()})
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partly.calibration.samples import CalibrationSample
-from partly.calibration.thresholds import NEVER, choose_threshold, choose_threshold_for_share, parse_goal
+from partly.calibration.thresholds import NEVER_YES, choose_threshold, choose_threshold_for_share, parse_goal
 from partly.errors import SettingError
 
 SCORES = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=12)
@@ -39,7 +39,7 @@ def test_a_target_is_met_with_the_most_of_the_other(yes: list[float], rest: list
         found = choose_threshold(CalibrationSample(a, b), parse_goal(f"{goal}:{target}"))
         able = [one[other] for one in every if one[goal] >= target]
         if not able:
-            assert found == NEVER
+            assert found == NEVER_YES
         else:
             assert at(a, b, found)[goal] >= target
             assert at(a, b, found)[other] == pytest.approx(max(able))
@@ -52,7 +52,7 @@ def test_by_hand() -> None:
     )  # 3 of 5 called are yes, and all are found: 6 / 8
     assert choose_threshold(CalibrationSample(yes, rest), parse_goal("precision:1")) == 2.75
     assert choose_threshold(CalibrationSample(yes, rest), parse_goal("recall:1")) == -1.5
-    assert choose_threshold(CalibrationSample(rest, yes), parse_goal("precision:0.9")) == NEVER
+    assert choose_threshold(CalibrationSample(rest, yes), parse_goal("precision:0.9")) == NEVER_YES
 
 
 @pytest.mark.parametrize(("share", "called"), [(0.0, 0), (0.04, 0), (0.25, 2), (0.31, 3), (1.0, 10)])
@@ -61,7 +61,7 @@ def test_a_share_of_all_items_is_called(share: float, called: int) -> None:
     assert (
         (scores >= choose_threshold_for_share(scores, share)).sum() == called
         if called
-        else choose_threshold_for_share(scores, share) == NEVER
+        else choose_threshold_for_share(scores, share) == NEVER_YES
     )
 
 

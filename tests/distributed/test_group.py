@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from partly.distributed import group
-from partly.distributed.group import ALONE, Group
+from partly.distributed.group import SINGLE_PROCESS, Group
 from partly.errors import SettingError
 
 
@@ -19,13 +19,13 @@ def test_every_row_is_somebodys_and_shares_are_equal(rows: int, count: int) -> N
 
 
 def test_alone() -> None:
-    assert group.process_group() is ALONE
+    assert group.process_group() is SINGLE_PROCESS
     gradient = torch.tensor([1.0, 2.0])
-    ALONE.average([gradient, None])
-    assert gradient.tolist() == ALONE.total(gradient).tolist() == [1.0, 2.0]
-    assert ALONE.any_yes(True, False) == [True, False]
-    ALONE.assert_consistent({"anything": object()})
-    with ALONE.rank_zero_first():
+    SINGLE_PROCESS.average([gradient, None])
+    assert gradient.tolist() == SINGLE_PROCESS.total(gradient).tolist() == [1.0, 2.0]
+    assert SINGLE_PROCESS.any_yes(True, False) == [True, False]
+    SINGLE_PROCESS.assert_consistent({"anything": object()})
+    with SINGLE_PROCESS.rank_zero_first():
         pass
 
 
@@ -36,6 +36,6 @@ def test_alone_needs_no_torch_distributed(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("said", ["soon", "0", "-3", "nan"])
 def test_how_long_to_wait_is_a_number_of_minutes(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
-    monkeypatch.setenv(group.WAIT, said)
+    monkeypatch.setenv(group.TIMEOUT_VARIABLE, said)
     with pytest.raises(SettingError, match=f"PARTLY_WAIT='{said}' should be a number of minutes"):
         group._minutes()

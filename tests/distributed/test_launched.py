@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partly.distributed.launched import NEEDED, RankInfo, current_rank
+from partly.distributed.launched import REQUIRED_VARIABLES, RankInfo, current_rank
 
 SAID = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
 SAID |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
@@ -22,7 +22,7 @@ def test_several(said: pytest.MonkeyPatch) -> None:
     assert not current_rank().first
 
 
-@pytest.mark.parametrize("name", NEEDED)
+@pytest.mark.parametrize("name", REQUIRED_VARIABLES)
 def test_alone_where_something_is_not_said(said: pytest.MonkeyPatch, name: str) -> None:
     said.delenv(name)
     assert current_rank() == RankInfo()

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from partly.distributed.group import ALONE, Group
+from partly.distributed.group import SINGLE_PROCESS, Group
 from partly.distributed.layers import over_batch
 from partly.errors import SettingError
 
@@ -74,7 +74,7 @@ def test_batch_normalisation(shape: tuple[int, ...]) -> None:
         nn.init.uniform_(layer.weight, 0.5, 1.5, generator=torch.Generator().manual_seed(1))
         mine = x.clone().requires_grad_()
         if inside:
-            with over_batch(mine, WHOLE, 6, ALONE):
+            with over_batch(mine, WHOLE, 6, SINGLE_PROCESS):
                 out = layer(mine)
         else:
             out = layer(mine)
@@ -86,7 +86,7 @@ def test_batch_normalisation(shape: tuple[int, ...]) -> None:
 
 def test_batch_normalisation_at_rest_stays_as_it_is() -> None:
     layer, x = nn.BatchNorm1d(4).eval(), torch.randn(6, 4)
-    with over_batch(x, WHOLE, 6, ALONE):
+    with over_batch(x, WHOLE, 6, SINGLE_PROCESS):
         assert torch.equal(layer(x), x / (1 + 1e-5) ** 0.5)
     assert layer.running_mean is not None
     assert not layer.running_mean.any()
@@ -94,5 +94,5 @@ def test_batch_normalisation_at_rest_stays_as_it_is() -> None:
 
 def test_batch_normalisation_that_is_worked_out_again_is_refused() -> None:
     layer, x = nn.BatchNorm1d(4), torch.randn(6, 4, requires_grad=True)
-    with over_batch(x, WHOLE, 6, ALONE), pytest.raises(SettingError, match="keep_statistics or freeze"):
+    with over_batch(x, WHOLE, 6, SINGLE_PROCESS), pytest.raises(SettingError, match="keep_statistics or freeze"):
         checkpoint(layer, x, use_reentrant=False)

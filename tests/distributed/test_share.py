@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import nn
 
-from partly.distributed.group import ALONE
+from partly.distributed.group import SINGLE_PROCESS
 from partly.distributed.share import BatchShard
 from partly.errors import SettingError
 from partly.networks import Network
 
 X = torch.arange(6.0).view(3, 2)
-SHARE = BatchShard(X, slice(0, 3), 3, ALONE)
+SHARE = BatchShard(X, slice(0, 3), 3, SINGLE_PROCESS)
 
 
 def test_a_network_makes_of_it_what_it_makes_of_the_batch() -> None:
@@ -27,7 +27,7 @@ def test_a_network_makes_of_it_what_it_makes_of_the_batch() -> None:
 def test_gradients_flow_into_own_rows_alone() -> None:
     """Of a batch of three, of which this process has one, as if there were two others."""
 
-    class Silent(type(ALONE)):  # type: ignore[misc]
+    class Silent(type(SINGLE_PROCESS)):  # type: ignore[misc]
         def total(self, tensor: torch.Tensor) -> torch.Tensor:
             return tensor
 

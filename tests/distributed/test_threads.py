@@ -21,7 +21,7 @@ from partly.distributed import threads
 
 @pytest.fixture(autouse=True)
 def nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in threads.ASKED:
+    for name in threads.THREAD_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)))
 
@@ -43,13 +43,13 @@ def test_cores(files: dict[str, str], expected: int, tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     assert threads.cores(tmp_path) == expected
-    assert threads.choose(threads.SMALL, tmp_path)[0] == expected
-    assert threads.choose(threads.SMALL - 1, tmp_path)[0] == 1
+    assert threads.choose(threads.MAX_SINGLE_THREAD_WORK, tmp_path)[0] == expected
+    assert threads.choose(threads.MAX_SINGLE_THREAD_WORK - 1, tmp_path)[0] == 1
 
 
 def test_what_was_asked_for_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
-    assert threads.choose(threads.SMALL, tmp_path) == (0, "OMP_NUM_THREADS=5")
+    assert threads.choose(threads.MAX_SINGLE_THREAD_WORK, tmp_path) == (0, "OMP_NUM_THREADS=5")
     assert threads.choose(1, tmp_path)[0] == 1  # the same bits, whatever is set
 
 
@@ -72,7 +72,7 @@ def test_small_work_has_one_thread_and_then_as_many_as_before() -> None:
             assert pools() == {1}
         assert pools() == {2}
         assert torch.get_num_threads() == threads.workers() == 2
-        with threads.thread_limit(threads.SMALL):
+        with threads.thread_limit(threads.MAX_SINGLE_THREAD_WORK):
             assert pools() == {2}
         with pytest.raises(ZeroDivisionError), threads.thread_limit(1):
             raise ZeroDivisionError
@@ -118,7 +118,7 @@ print(sorted(seen), sorted({pool["num_threads"] for pool in threadpool_info()}))
 def test_a_classifier_gives_the_same_bits_whatever_the_pool() -> None:
     said = {}
     for count in ("1", "2"):
-        there = os.environ | dict.fromkeys((*threads.ASKED, "OPENBLAS_NUM_THREADS"), count)
+        there = os.environ | dict.fromkeys((*threads.THREAD_VARIABLES, "OPENBLAS_NUM_THREADS"), count)
         done = subprocess.run([sys.executable, "-c", SCRIPT], env=there, check=True, capture_output=True, text=True)
         *digests, counts = done.stdout.splitlines()
         said[count] = digests
@@ -159,6 +159,6 @@ def test_jobs_run_in_threads_with_one_blas_thread_each(monkeypatch: pytest.Monke
 
 def test_jobs_of_small_work_start_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "workers", lambda: 2)
-    with threads.thread_limit(threads.SMALL - 1):
+    with threads.thread_limit(threads.MAX_SINGLE_THREAD_WORK - 1):
         used = threads.parallel_map(lambda _: threading.get_ident(), [1, 2, 3])
     assert set(used) == {threading.get_ident()}

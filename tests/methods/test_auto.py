@@ -432,7 +432,7 @@ def test_too_many_features_for_a_forest(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_too_many_labels_to_be_related(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto, "RELATED", 2)
+    monkeypatch.setattr(auto, "MAX_RELATED_LABELS", 2)
     x, labels = few()
     fitted = model().fit(x, labels)
     assert fitted.fitted_.method.relation.numel() == 0

@@ -134,7 +134,7 @@ def test_few_items_are_enough() -> None:
 def test_larger_leaves_where_there_would_be_too_many(growers: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     x, targets = data()
     Forest(3).grow(x, targets, trees=4, seed=0)
-    monkeypatch.setattr(module, "VALUES", 100)  # 80 items x 3 labels x 4 trees / 100: leaves of 10
+    monkeypatch.setattr(module, "MAX_LEAF_VALUES", 100)  # 80 items x 3 labels x 4 trees / 100: leaves of 10
     few = Forest(3)
     few.grow(x, targets, trees=4, seed=0)
     sizes = [

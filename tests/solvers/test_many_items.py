@@ -139,7 +139,7 @@ def test_features_that_do_not_fit_are_read_in_blocks(method: str, monkeypatch: p
     for numbers in (1 << 26, 400 * 5):
         for module in (folds, many_items, solved_readout):
             monkeypatch.setattr(module, "MAX_NUMBERS", numbers)
-        monkeypatch.setattr(auto, "FOREST_ITEMS", min(numbers, 150))
+        monkeypatch.setattr(auto, "MAX_FOREST_ITEMS", min(numbers, 150))
         head = "auto" if method == "auto" else "kernel"
         model = partly.Classifier(method, head=head, progress=False, **kwargs).fit(x, z)
         scores.append(np.nanmean(partly.metrics.average_precision(model.predict_proba(x), truth)))

@@ -14,7 +14,7 @@ from partly.clock import Clock
 from partly.items import as_items
 from partly.pool import Pool
 from partly.solvers import folds
-from partly.solvers.mlp_with_linear_path import SHARES, MlpWithLinearPath
+from partly.solvers.mlp_with_linear_path import BLEND_SHARES, MlpWithLinearPath
 from plans import fit_config
 
 RECIPE = engine.make_config("bce", "mlp", epochs=3, batch_size=32, head_settings={"hidden": 16})
@@ -90,7 +90,7 @@ def test_it_goes_on_and_is_loaded_like_every_run(tmp_path: Path) -> None:
     fit_config(RECIPE, as_items(x), labels, folder=tmp_path)
     loaded = engine.load(tmp_path)
     assert (loaded.predict(as_items(x)) == whole.predict(as_items(x))).all()
-    assert whole.progress.history[-1]["share"] in SHARES
+    assert whole.progress.history[-1]["share"] in BLEND_SHARES
 
 
 def test_a_single_item_is_no_fold_to_weigh_by() -> None:

@@ -10,7 +10,14 @@ import pytest
 from partly.errors import SettingError
 from partly.solvers.blending import relative_gains
 from partly.solvers.calibration import calibrate
-from partly.solvers.portfolio import FALLS, FLOOR, SHARE, blend_with_forest, explain_portfolio, parse_budget
+from partly.solvers.portfolio import (
+    DEFICIT_FLOOR,
+    DEFICIT_SHARE,
+    FOREST_WEIGHT,
+    blend_with_forest,
+    explain_portfolio,
+    parse_budget,
+)
 
 
 def scores(noise: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -27,7 +34,9 @@ def test_a_forest_that_is_as_good_has_its_share_and_one_that_lacks_has_less() ->
         losses = [calibrate(part, ones, targets).loss for part in (kernels, forest)]
         best, own = relative_gains(losses, ones, targets)
         _, share = blend_with_forest([kernels, forest], losses, ones, targets)
-        assert share == pytest.approx(SHARE * math.exp(min(0.0, own - best) / (FALLS * best + FLOOR)), rel=1e-6)
+        assert share == pytest.approx(
+            FOREST_WEIGHT * math.exp(min(0.0, own - best) / (DEFICIT_SHARE * best + DEFICIT_FLOOR)), rel=1e-6
+        )
     _, none = blend_with_forest([kernels, np.zeros_like(kernels)], [losses[0], math.inf], ones, targets)
     assert none < 1e-6
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from partly.solvers.thresholds import LEARNED, PSEUDO, best_f1, best_thresholds
+from partly.solvers.thresholds import PSEUDO_COUNT, TRUSTED_GAIN, best_f1, best_thresholds
 
 
 def expected_f1(p: np.ndarray, called: np.ndarray) -> float:
@@ -71,7 +71,7 @@ def test_the_share_known_by_hand() -> None:
     p = np.array([[0.2, 0.4, 0.1, 0.1], [0.1, 0.1, 0.1, 0.1]], np.float32)
     targets = np.array([[1, 1, 0, 0], [0, 0, 0, 0]], np.float32)
     pooled = 0.6 / 2
-    known = np.array([(0.6 + PSEUDO * pooled) / (2 + PSEUDO), pooled])
+    known = np.array([(0.6 + PSEUDO_COUNT * pooled) / (2 + PSEUDO_COUNT), pooled])
     expected = [known[0] * best_f1(np.minimum(p[0] / known[0], 1)) / 2, known[1] / 2]  # no yes is known of the second
     np.testing.assert_allclose(best_thresholds(p, targets, only_yes=True, gain=1), expected, rtol=1e-2)
 
@@ -82,7 +82,13 @@ def test_the_less_was_learned_the_nearer_to_one_half() -> None:
     targets[0, :3] = 1
     own = best_f1(p[0]) / 2
     assert own < 0.05
-    for gain, expected in ((1.0, own), (LEARNED, own), (LEARNED / 2, (own + 0.5) / 2), (0.0, 0.5), (-1.0, 0.5)):
+    for gain, expected in (
+        (1.0, own),
+        (TRUSTED_GAIN, own),
+        (TRUSTED_GAIN / 2, (own + 0.5) / 2),
+        (0.0, 0.5),
+        (-1.0, 0.5),
+    ):
         assert best_thresholds(p, targets, only_yes=False, gain=gain) == pytest.approx(expected, rel=1e-5)
 
 

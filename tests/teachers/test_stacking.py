@@ -149,7 +149,7 @@ def test_a_fit_on_few_entries_is_averaged_with_the_model_alone() -> None:
     weights = replace(data, weight=data.weight / data.weight.mean())
     both = stacking.fit_pooled(weights, LABELS)
     alone = stacking.fit_pooled(weights.with_inputs([0]), LABELS)
-    odds = np.exp(both.evidence - alone.evidence + stacking.TRUST)
+    odds = np.exp(both.evidence - alone.evidence + stacking.PRIOR_LOG_ODDS)
     assert found.posterior == pytest.approx(odds / (1 + odds))
     assert 0.5 < found.posterior < 0.999
     expected = found.posterior * both.pooled + (1 - found.posterior) * np.array([1.0, 0, 0])

@@ -127,7 +127,9 @@ def describe_round(record: Round) -> str:
     scores = ", ".join(
         f"{SCORE_NAMES.get(name, name)} {value:.3f}" for name, value in record["scores"].items() if value is not None
     )
-    return f"round {record['round']}: {record['answers']} answers, {record['implied']} implied entries. {scores}".rstrip()
+    return (
+        f"round {record['round']}: {record['answers']} answers, {record['implied']} implied entries. {scores}".rstrip()
+    )
 
 
 def summarize(arms: Mapping[str, Sequence[Round]]) -> list[str]:

@@ -27,7 +27,7 @@ SESSION_SECONDS = 14 * 86400.0
 # its owner has signed in, so that guesses from elsewhere do not lock the owner out.
 ATTEMPTS_BY_ADDRESS, ATTEMPTS_BY_ADDRESS_AND_ACCOUNT, ATTEMPTS_BY_ACCOUNT = 50, 10, 100
 MAX_KNOWN_ADDRESSES = 10_000  # pairs of address and account
-NOT_A_RESET = "This is an invitation. Open it as a link to join."
+NOT_A_RESET_LINK = "This is an invitation. Open it as a link to join."
 NO_SUCH_PERSON = "There is no such person."
 
 
@@ -93,7 +93,7 @@ class Accounts:
         with self._count_attempt(token, address), transaction(self.store) as connection:
             person = links.use_link(connection, token, self.now()).person
             if person is None:
-                raise ApiError(NOT_A_RESET)
+                raise ApiError(NOT_A_RESET_LINK)
             if connection.scalar(select(tables.people.c.secret).where(tables.people.c.id == person)):
                 raise ApiError("This link resets a password. It does not sign you in.")
             return self._create_session(connection, person)
@@ -175,7 +175,7 @@ class Accounts:
             with transaction(self.store) as connection:
                 person = links.use_link(connection, token, self.now()).person
                 if person is None:
-                    raise ApiError(NOT_A_RESET)
+                    raise ApiError(NOT_A_RESET_LINK)
                 return self._replace_password(connection, person, secret)
 
     def _replace_password(self, connection: Connection, person: int, secret: str) -> str:

@@ -18,7 +18,7 @@ from partly.errors import CheckpointError, DataError, SettingError
 
 Floats = npt.NDArray[np.float64]
 Take = Callable[[Positions], Any]  # selects rows of items for an estimator
-EDGE = 1e-6  # probabilities are clipped to [EDGE, 1 - EDGE]
+MIN_PROBABILITY = 1e-6  # probabilities are clipped to [MIN_PROBABILITY, 1 - MIN_PROBABILITY]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class LabelModel:
         """Return the weighted mean cross-entropy on the training entries."""
         if not len(entries.rows):
             return 0.0
-        p = np.clip(self.probabilities(take(entries.rows), len(entries.rows)), EDGE, 1.0 - EDGE)
+        p = np.clip(self.probabilities(take(entries.rows), len(entries.rows)), MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
         return float(np.average(-np.log(np.where(entries.yes, p, 1.0 - p)), weights=entries.weights))
 
     def to_bytes(self) -> bytes:
@@ -79,7 +79,7 @@ def fit_label(estimator: Any, take: Take, entries: Entries, bags: int, seed: int
 
 
 def log_odds(p: Floats) -> Floats:
-    logits: Floats = logit(np.clip(p, EDGE, 1.0 - EDGE))
+    logits: Floats = logit(np.clip(p, MIN_PROBABILITY, 1.0 - MIN_PROBABILITY))
     return logits
 
 

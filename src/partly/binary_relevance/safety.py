@@ -48,7 +48,7 @@ PACKAGES = frozenset(
     }
 )
 # Further types within scikit-learn's classifiers.
-INTERNAL = (
+INTERNAL_TYPES = (
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
     "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
@@ -72,7 +72,7 @@ INTERNAL = (
     "sklearn.utils._metadata_requests.MetadataRequest",
     "sklearn.utils._metadata_requests.MethodMetadataRequest",
 )
-REFUSED = ("sklearn.preprocessing._function_transformer.FunctionTransformer",)  # calls arbitrary functions
+REFUSED_TYPES = ("sklearn.preprocessing._function_transformer.FunctionTransformer",)  # calls arbitrary functions
 PLAIN = (
     "builtins.",
     "collections.",
@@ -124,11 +124,11 @@ def _nodes(schema: Any) -> Iterator[tuple[str, str]]:
 
 
 def _is_known(name: str) -> bool:
-    if name in REFUSED:
+    if name in REFUSED_TYPES:
         return False
     root, *modules, kind = name.split(".")
     is_public = root == "sklearn" and modules[:1] and modules[0] in PACKAGES and not kind.startswith("_")
-    return bool(is_public) or name in INTERNAL or name.startswith(PLAIN)
+    return bool(is_public) or name in INTERNAL_TYPES or name.startswith(PLAIN)
 
 
 # ---------------------------------------------------------------- what was built

@@ -17,7 +17,7 @@ from scipy.special import expit, logit
 
 from partly.calibration.maps import IDENTITY, METHODS, Map, map_from_dict, map_to_dict
 from partly.calibration.samples import CalibrationSample, Floats, collect_samples, estimate_shares, pool_samples
-from partly.calibration.thresholds import NEVER, ROUNDING, choose_threshold, choose_threshold_for_share, parse_goal
+from partly.calibration.thresholds import NEVER_YES, ROUNDING, choose_threshold, choose_threshold_for_share, parse_goal
 from partly.errors import SettingError, did_you_mean, list_names
 from partly.labels import scored
 
@@ -147,7 +147,7 @@ def fit_calibration(
             len(sample.yes),
             len(sample.rest),
             share=float(share) if sample.by_prior else None,
-            reached=cut != NEVER,
+            reached=cut != NEVER_YES,
         )
         for sample, map, (cut, source), share in zip(samples, maps, cuts, shares, strict=True)
     )

@@ -17,7 +17,7 @@ from partly.errors import SettingError, did_you_mean
 
 Counts = npt.NDArray[np.int64]
 GOALS = ("f1", "precision", "recall", "share")
-NEVER = np.inf
+NEVER_YES = np.inf
 ROUNDING = 1e-3  # of a logit that was a probability in float32
 
 
@@ -65,7 +65,7 @@ def choose_threshold(sample: CalibrationSample, goal: Goal) -> float:
     else:
         value = 2 * true / (predicted + sample.total)
     best = int(np.argmax(value))  # the highest threshold among equals
-    return NEVER if value[best] < 0 else _midpoint_below(lowest, best)
+    return NEVER_YES if value[best] < 0 else _midpoint_below(lowest, best)
 
 
 def choose_threshold_for_share(scores: Floats, share: float) -> float:
@@ -74,7 +74,7 @@ def choose_threshold_for_share(scores: Floats, share: float) -> float:
     lowest, predicted = lowest[::-1].astype(np.float64), np.cumsum(sizes[::-1])
     target = share * len(scores)
     best = int(np.argmin(np.abs(predicted - target)))
-    return NEVER if target < abs(predicted[best] - target) else _midpoint_below(lowest, best)
+    return NEVER_YES if target < abs(predicted[best] - target) else _midpoint_below(lowest, best)
 
 
 def _count_prefixes(sample: CalibrationSample) -> tuple[Floats, Counts, Counts]:

@@ -257,7 +257,13 @@ def _show_preview(completion: Completion, data: str, page: Path | None, as_json:
         preview_page.write(page, f"Preview of completing {Path(data).name}", expected, unknown, budget, advice)
     if print_json(expected.to_json() | {"page": None if page is None else str(page)}, as_json):
         return
-    headings = "precision", "filled in as yes", "share of hidden yes", "expected errors", f"certified by {budget} answers"
+    headings = (
+        "precision",
+        "filled in as yes",
+        "share of hidden yes",
+        "expected errors",
+        f"certified by {budget} answers",
+    )
     yes = Table(*headings)
     for target in expected.yes:
         shares = f"{target.share_of_hidden_yes:.0%}", f"{target.wrong:.0f}", f"{target.certified:.0f}"

@@ -13,7 +13,10 @@ SYNONYMS = {
 }
 RENAMED: Mapping[str, Mapping[str, str]] = {"train": {"--precision": "--dtype"}}
 MECHANISMS = ("auto", "at-random", "not-at-random")  # former values of `complete --missing`, now of `--mechanism`
-CONFUSED = {"--seed": "--seeds N runs each cell with N seeds", "--seeds": "--seed N is the seed of this one run"}
+CONFUSED_OPTIONS = {
+    "--seed": "--seeds N runs each cell with N seeds",
+    "--seeds": "--seed N is the seed of this one run",
+}
 MOVED_COMMANDS = {"claims": "partly claims has moved: run `python -m evidence claims` in a copy of the project."}
 
 
@@ -41,6 +44,6 @@ def _resolve_spelling(command: str, name: str, known: set[str], warnings: list[s
         return new_name
     candidates = (SYNONYMS.get(command, {}).get(name), f"{name}s", name.removesuffix("s"), name.replace("_", "-"))
     spelling = next((one for one in candidates if one in known), name)
-    if name in CONFUSED and spelling != name:
-        raise SettingError(f"`partly {command}` has no {name}: {CONFUSED[name]}.")
+    if name in CONFUSED_OPTIONS and spelling != name:
+        raise SettingError(f"`partly {command}` has no {name}: {CONFUSED_OPTIONS[name]}.")
     return spelling

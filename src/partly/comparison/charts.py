@@ -59,7 +59,7 @@ def _draw_rows(axes: Any, group: Group, rows: Sequence[Row], styles: Mapping[str
     full = group.full.mean() if group.full else None
     visible = [*means, full] if full else means
     low, high = robust_limits([value.value for value in visible], [value.margin or 0.0 for value in visible])
-    for row, color, dash in ((group.full, plots.PRIVILEGED, (0, (5, 3))), (group.naive, INK, (0, (1, 2)))):
+    for row, color, dash in ((group.full, plots.UPPER_BOUND_COLOR, (0, (5, 3))), (group.naive, INK, (0, (1, 2)))):
         if row and (value := row.mean()) and low <= value.value <= high:
             axes.axvline(value.value, color=color, linestyle=dash, lw=1.3, zorder=1)
     texts: list[str] = []

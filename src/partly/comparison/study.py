@@ -211,7 +211,7 @@ def draw(study: Study) -> Drawing:
                     axes.plot(a, inside, "^" if b > high else "v", color=style.color, ms=8, clip_on=False)
                 tooltips.append((axes, a, inside, f"{scheme}, {a:.3g} %: {b:.3f} ± {c:.3f}"))
         if full is not None:
-            axes.axhline(full.value, color=plots.PRIVILEGED, linestyle=(0, (5, 3)), lw=1.3, zorder=1)
+            axes.axhline(full.value, color=plots.UPPER_BOUND_COLOR, linestyle=(0, (5, 3)), lw=1.3, zorder=1)
         axes.set(xlabel="known and correct labels, %", ylabel="test mAP", ylim=(low, high))
         if axes.get_legend_handles_labels()[0]:
             axes.legend(frameon=False)

@@ -13,7 +13,7 @@ from partly.completion.result import Terms
 
 PRECISIONS = (0.8, 0.85, 0.9, 0.95, 0.98, 0.99)
 MISSED_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2)
-WORTHWHILE = 1 / 3  # of the hidden yes, and, where answers certify, of what the target fills in
+MIN_WORTHWHILE_SHARE = 1 / 3  # of the hidden yes, and, where answers certify, of what the target fills in
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def preview(entries: EntryScores, terms: Terms) -> Preview:
     worthwhile = [
         target.precision
         for target in yes
-        if target.share_of_hidden_yes >= WORTHWHILE
-        and (not entries.audited or target.certified >= WORTHWHILE * target.filled)
+        if target.share_of_hidden_yes >= MIN_WORTHWHILE_SHARE
+        and (not entries.audited or target.certified >= MIN_WORTHWHILE_SHARE * target.filled)
     ]
     return Preview(yes, no, hidden_yes, max(worthwhile, default=None))
 

@@ -14,7 +14,7 @@ from partly.atomic_io import PathLike
 from partly.errors import DataError, listing
 from partly.labels import Labels
 
-FOLDS: dict[str, Callable[[str], str]] = {
+NORMALIZATIONS: dict[str, Callable[[str], str]] = {
     "case": str.casefold,
     "spaces": lambda word: "".join(word.split()),
     "Unicode form": lambda word: unicodedata.normalize("NFKC", word),
@@ -94,9 +94,9 @@ def _is_writable(text: str) -> bool:
 
 
 def _nearest(word: str, names: Sequence[str]) -> str:
-    for what, fold in FOLDS.items():
+    for what, normalize in NORMALIZATIONS.items():
         for name in names:
-            if fold(name) == fold(word):
+            if normalize(name) == normalize(word):
                 return f" Nearest: {name!r} (differs in {what})."
     folded = {name.casefold(): name for name in names}
     near = difflib.get_close_matches(word.casefold(), folded, n=1)

@@ -24,8 +24,8 @@ from torch import Tensor
 from partly.distributed.launched import RankInfo, current_rank
 from partly.errors import PartlyError, SettingError, listing
 
-WAIT = "PARTLY_WAIT"  # minutes after which a process that says nothing is given up; one that ends is noticed at once
-MINUTES = 30.0  # where nobody says: the first may have to look at every picture, or to write much, while others wait
+TIMEOUT_VARIABLE = "PARTLY_WAIT"  # minutes until a silent process is given up; one that ends is noticed at once
+MINUTES = 30.0  # default: others wait while the first process scans all images or writes large files
 
 
 class Lost(PartlyError):
@@ -101,7 +101,7 @@ class Group(RankInfo):
             )
 
 
-ALONE = Group()
+SINGLE_PROCESS = Group()
 
 
 @cache
@@ -109,7 +109,7 @@ def process_group() -> Group:
     """Return the group of processes that a launcher started; they connect at the first call."""
     place = current_rank()
     if place.count == 1:
-        return ALONE
+        return SINGLE_PROCESS
     distributed = _import_distributed()
     if not distributed.is_initialized():
         _meet(distributed, place, timedelta(minutes=_minutes()))
@@ -143,13 +143,13 @@ def _import_distributed() -> Any:
 
 
 def _minutes() -> float:
-    setting = os.environ.get(WAIT, "")
+    setting = os.environ.get(TIMEOUT_VARIABLE, "")
     try:
         minutes = float(setting or MINUTES)
     except ValueError:
         minutes = 0.0
     if not 0.0 < minutes < 1e6:
-        raise SettingError(f"{WAIT}={setting!r} should be a number of minutes above 0.")
+        raise SettingError(f"{TIMEOUT_VARIABLE}={setting!r} should be a number of minutes above 0.")
     return minutes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+REQUIRED_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class RankInfo:
 def current_rank() -> RankInfo:
     """Return the rank that a launcher has set, or that of a single process."""
     env = os.environ
-    if not all(env.get(name) for name in NEEDED) or int(env["WORLD_SIZE"]) < 2:
+    if not all(env.get(name) for name in REQUIRED_VARIABLES) or int(env["WORLD_SIZE"]) < 2:
         return RankInfo()
     local = (int(env.get("LOCAL_RANK", "0")), int(env.get("LOCAL_WORLD_SIZE", "1")))
     return RankInfo(int(env["RANK"]), int(env["WORLD_SIZE"]), *local)

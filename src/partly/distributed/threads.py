@@ -18,11 +18,11 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-ASKED = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # who sets one of them has chosen
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # if one is set, it decides
 P = ParamSpec("P")
 R = TypeVar("R")
 J = TypeVar("J")
-SMALL = 1 << 28  # items x features x labels below which threads wait for each other longer than they compute
+MAX_SINGLE_THREAD_WORK = 1 << 28  # items x features x labels below which one thread is fastest
 
 
 def cores(root: Path = Path("/")) -> int:
@@ -47,9 +47,9 @@ def _quotas(root: Path) -> list[int]:
 def choose(size: float, root: Path = Path("/")) -> tuple[int, str]:
     """Return the threads for a task of this size (items x features x labels) and the reason; 0 if the user has chosen.
     It depends on task and machine only, not on the current load, so that a resumed run gives the same bits."""
-    if size < SMALL:
+    if size < MAX_SINGLE_THREAD_WORK:
         return 1, "more threads do not speed up a task of this size"
-    asked = next((f"{name}={os.environ[name]}" for name in ASKED if os.environ.get(name)), None)
+    asked = next((f"{name}={os.environ[name]}" for name in THREAD_VARIABLES if os.environ.get(name)), None)
     if asked is not None:
         return 0, asked
     available = cores(root)
@@ -76,7 +76,7 @@ def set_threads(count: int) -> None:
 def thread_limit(size: float) -> Iterator[None]:
     """Use one thread within this context if the work is small, so that results do not depend on a pool. The last one to
     leave restores the previous number."""
-    if size >= SMALL:
+    if size >= MAX_SINGLE_THREAD_WORK:
         yield
         return
     _LIMIT.enter()

@@ -42,7 +42,7 @@ BELIEFS, IDS = "beliefs.npy", "items.json"  # in the folder of a finished run: w
 OUT_OF_FOLD = "out_of_fold"  # there too, .npy and .json: logits of training entries by who has not seen them
 RUN = "run.json"  # what is run on what
 FORMAT = 3
-KEEP = 2
+KEPT_CHECKPOINTS = 2
 PREFIX = "checkpoint-"
 DTYPES = {float64: "F64", float32: "F32", float16: "F16", int64: "I64", int32: "I32", int8: "I8", uint8: "U8"}
 DTYPES |= {bfloat16: "BF16", int16: "I16", boolean: "BOOL"}  # what safetensors calls them
@@ -88,7 +88,7 @@ def save(folder: Path, tensors: Mapping[str, Tensor], record: dict[str, Any]) ->
         record = {"format": FORMAT, "run": run_of(folder), "tensors_sha256": digest, **record}
         with atomic_write(stem.with_suffix(".json")) as file:
             file.write(_seal(json.dumps(record, indent=1).encode()))
-        for old in records(folder)[:-KEEP]:
+        for old in records(folder)[:-KEPT_CHECKPOINTS]:
             old.unlink()
             old.with_suffix(".safetensors").unlink(missing_ok=True)
 
@@ -100,7 +100,7 @@ def add_copies(folder: Path) -> None:
     tensors, record = _read(records(folder)[-1], run)
     alike = [_read(path, run)[1]["tensors_sha256"] == record["tensors_sha256"] for path in records(folder)]
     content = {name: value for name, value in record.items() if name not in ("format", "run", "tensors_sha256")}
-    for _ in range(KEEP - sum(alike)):
+    for _ in range(KEPT_CHECKPOINTS - sum(alike)):
         save(folder, tensors, content)
 
 

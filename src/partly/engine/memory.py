@@ -23,7 +23,7 @@ from partly.method import Method
 from partly.optim import optimizers
 
 MAX_SUGGESTED = 8  # methods that an error names
-SLACK = 1 << 26  # bytes that a model may take beyond its weights while it is loaded
+LOADING_BYTES = 1 << 26  # bytes that a model may take beyond its weights while it is loaded
 # What makes tensors of a size that somebody may have written into a file.
 TENSOR_FACTORIES = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.arange, torch.eye)
 
@@ -101,7 +101,7 @@ class AllocationLimit(TorchFunctionMode):
 
     def __init__(self, folder: Path, tensors: Tensors) -> None:
         super().__init__()
-        self.folder, self.left = folder, 4 * tensors.nbytes + SLACK
+        self.folder, self.left = folder, 4 * tensors.nbytes + LOADING_BYTES
         limit, source = available()
         needed = 2 * tensors.nbytes  # what is read, and the model that takes it
         if needed > MEMORY_SHARE * limit:

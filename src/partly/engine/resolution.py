@@ -153,7 +153,9 @@ def with_default_backbone(config: TrainConfig, items: Items) -> dict[str, Any]:
     backbone = backbones.default(items) if "backbone" not in explicit else None
     if backbone is None:
         return explicit
-    freeze = {"freeze": defaults.FINE_TUNED if explicit.get("augment") else "all"} if "recipe" not in explicit else {}
+    freeze = (
+        {"freeze": defaults.FINE_TUNED_STAGES if explicit.get("augment") else "all"} if "recipe" not in explicit else {}
+    )
     return {**explicit, "backbone": backbone, "backbone_settings": freeze | config.backbone_settings}
 
 

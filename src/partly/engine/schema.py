@@ -82,7 +82,7 @@ PER_LABEL: dict[str, Any] = {  # of an estimator per label, what it was fitted w
     "features_in": COUNT,
     "scores_sha256": FieldSpec("null, or a SHA-256", lambda value: value is None or DIGEST.fits(value)),
 }
-MADE_OF: dict[str, Any] = {
+CHECKED_CLASSES: dict[str, Any] = {
     "kind": FieldSpec(f"one of {', '.join(get_args(Kind))}", lambda value: value in get_args(Kind)),
     "shape": FieldSpec("sizes of an item", _sizes),
     "backbone": TEXT,
@@ -112,7 +112,7 @@ def problems(description: dict[str, Any]) -> list[str]:
         errors.append("data.conditioning should be [feature, shift, factor, limit] for each of some features")
     if "encoding" in data and not is_encoding(data["encoding"], data["shape"][-1]):
         errors.append("data.encoding should say how the columns of a table become these features")
-    return errors + list(_differences(data["made_of"], MADE_OF, "data.made_of.") if "made_of" in data else ())
+    return errors + list(_differences(data["made_of"], CHECKED_CLASSES, "data.made_of.") if "made_of" in data else ())
 
 
 def _config_problems(recipe: dict[str, Any]) -> Iterator[str]:

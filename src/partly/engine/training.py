@@ -23,7 +23,7 @@ from torch import Tensor
 
 from partly import metrics
 from partly.clock import Clock
-from partly.distributed.group import ALONE, Group
+from partly.distributed.group import SINGLE_PROCESS, Group
 from partly.engine import checkpoint
 from partly.engine.checkpoint import FolderGuard
 from partly.engine.prediction import predict_blocks
@@ -67,7 +67,7 @@ class Validation:
     items: Items
     labels: Labels
 
-    def score(self, predicted: Predicted, group: Group = ALONE) -> tuple[str, float | None]:
+    def score(self, predicted: Predicted, group: Group = SINGLE_PROCESS) -> tuple[str, float | None]:
         """Return the mAP on known entries, None if it is undefined for every label.
 
         Without known negatives (single positives), unknown entries count as negatives: this ranks epochs, and it has
@@ -170,7 +170,7 @@ def _save_finished(guard: FolderGuard, method: Method, clock: Clock, progress: P
         beliefs = checkpoint.save_beliefs(folder, shape, dtype, belief_blocks(method), observed.given_ids)
     if observed is not None and method.out_of_fold(slice(0, 0)) is not None:
         checkpoint.save_out_of_fold(folder, observed.shape, out_of_fold_blocks(method))
-    for _ in range(checkpoint.KEEP):  # so that nothing is left but the model, and a copy of it against damage
+    for _ in range(checkpoint.KEPT_CHECKPOINTS):  # replaces all others: the model, and a copy of it against damage
         save(folder, method, clock, progress, keep_entries, beliefs)
 
 

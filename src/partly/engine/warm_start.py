@@ -18,7 +18,7 @@ from partly.networks import Network
 
 HEADS = ("linear", "mlp", "kernel")  # in which a label has a row of weights to itself, and nothing else of its own
 LANDMARKS = ".landmarks"  # of kernel features: what items are compared with
-ALIKE = ("method", "head", "head_settings", "backbone", "backbone_settings")  # what must be the same
+REQUIRED_EQUAL = ("method", "head", "head_settings", "backbone", "backbone_settings")
 
 
 def warm_start(before: FittedModel, plan: Plan, sources: Sequence[Sequence[int]]) -> dict[str, Tensor]:
@@ -30,7 +30,7 @@ def warm_start(before: FittedModel, plan: Plan, sources: Sequence[Sequence[int]]
     config = plan.config
     differ = [
         f"{name}: {getattr(before.config, name)!r} there, {getattr(config, name)!r} now"
-        for name in ALIKE
+        for name in REQUIRED_EQUAL
         if getattr(before.config, name) != getattr(config, name)
     ]
     if differ:

@@ -21,7 +21,7 @@ from partly.errors import SettingError
 from partly.executors.local import Died, Job
 
 WORKERS = "PARTLY_WORKERS"
-STARTS = 3  # attempts to start Ray on this machine, whose timeout of 30 seconds is short on a busy machine
+START_ATTEMPTS = 3  # the timeout of 30 seconds to start Ray is short on a busy machine
 RETRIES = 3  # for a job whose process died
 # Turn off usage reports, a warning about a variable, low process priority and progress bars.
 QUIET = {
@@ -105,13 +105,13 @@ def _session(ray: Any, address: str | None, count: int | None) -> Iterator[None]
     ours |= {name: value for name, value in os.environ.items() if name.startswith("PARTLY_")}
     on_main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGTERM)
-    for start in range(1, STARTS + 1):
+    for start in range(1, START_ATTEMPTS + 1):
         try:
             ray.init(address, log_to_driver=False, configure_logging=False, runtime_env={"env_vars": ours}, **how)
             break
         except Exception as error:  # Ray has no error type for this
             ray.shutdown()
-            if start == STARTS or address != "local":
+            if start == START_ATTEMPTS or address != "local":
                 raise SettingError(f"Ray ({address}) does not answer: {error}") from error
     try:
         if on_main:

@@ -133,7 +133,7 @@ def _prevalence(chance: Floats, label: Ints, labels: int) -> Floats:
 
 
 def describe(
-    found: Confusions, shared: Statements, sources: list[tuple[str, str, str]], counts: Ints, names: dict[int, str]
+    confusions: Confusions, shared: Statements, sources: list[tuple[str, str, str]], counts: Ints, names: dict[int, str]
 ) -> list[SourceQuality]:
     """Describe each source that shares entries with others, those of the largest weight first.
 
@@ -142,7 +142,7 @@ def describe(
     described = []
     for voice in np.unique(shared.voice).tolist():
         own_statements = shared[shared.voice == voice]
-        pooled, strength = found.pooled[voice], np.abs(found.weights[voice]).mean(axis=1)
+        pooled, strength = confusions.pooled[voice], np.abs(confusions.weights[voice]).mean(axis=1)
         answered = np.bincount(own_statements.label, minlength=len(strength))
         described.append(
             SourceQuality(

@@ -64,8 +64,8 @@ from partly.solvers.thresholds import best_thresholds
 
 TREES = ((100, 120, 50), (300, 60, 20), (math.inf, 20, 8))  # labels below; trees; trees per fold
 TREES_OF_MANY = ((100, 60, 20), (300, 40, 12), (math.inf, 16, 6))  # for many items
-FOREST_ITEMS = 20_000  # maximum number that a forest grows from
-RELATED = 2000  # maximum labels for relations between them
+MAX_FOREST_ITEMS = 20_000  # a forest grows from a sample of this size
+MAX_RELATED_LABELS = 2000  # with more labels, relations between them are not used
 DENSE = 1 << 28  # maximum numbers in all features for a forest
 CRITERION = "log-loss"  # of calibrated held-out scores; see `partly.criteria`
 
@@ -96,7 +96,7 @@ class Auto(SolvedReadout):
         super().__init__(task, assume_negative if only_yes else bce, {})
         self.only_yes, self.budget = only_yes, parse_budget(budget)
         self.forest = Forest(task.labels)
-        labels, related = task.labels, task.labels if task.labels <= RELATED else 0
+        labels, related = task.labels, task.labels if task.labels <= MAX_RELATED_LABELS else 0
         as_it_is = torch.stack([torch.ones(labels), torch.zeros(labels)])
         self.register_buffer("lines", as_it_is.clone())
         for name in ("forest_mean", "shift"):
@@ -187,7 +187,7 @@ class Auto(SolvedReadout):
         entries."""
         weights, targets = self.weights_and_targets(pool)
         seed = seed_for(self.task.config.seed, "forest")
-        rows = slice(None) if len(pool) <= FOREST_ITEMS else _sample_rows(np.arange(len(pool)), seed)
+        rows = slice(None) if len(pool) <= MAX_FOREST_ITEMS else _sample_rows(np.arange(len(pool)), seed)
         p = sigmoid(self._kernel_logits()[:, rows])
         forest_targets = combine_targets(weights[:, rows], targets[:, rows], p, self.only_yes)
         x = _dense_rows(self.features(pool, "linear"), rows)
@@ -278,12 +278,16 @@ class Auto(SolvedReadout):
 
 def _sample_rows(rows: npt.NDArray[np.intp], seed: int) -> npt.NDArray[np.intp]:
     """Return the rows that a forest grows from: all, or a random sample of `FOREST_ITEMS`."""
-    return rows if len(rows) <= FOREST_ITEMS else np.sort(np.random.default_rng(seed).permutation(rows)[:FOREST_ITEMS])
+    return (
+        rows
+        if len(rows) <= MAX_FOREST_ITEMS
+        else np.sort(np.random.default_rng(seed).permutation(rows)[:MAX_FOREST_ITEMS])
+    )
 
 
 def _dense_rows(x: Features, rows: npt.NDArray[np.intp] | slice) -> Floats:
     """Return rows of features as a dense array, which a forest needs."""
-    count = min(x.shape[0], FOREST_ITEMS)
+    count = min(x.shape[0], MAX_FOREST_ITEMS)
     if count * x.shape[1] > DENSE:
         raise MemoryError(f"a forest needs {count} x {x.shape[1]} features at once")
     return dense(x[rows])

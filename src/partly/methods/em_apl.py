@@ -48,12 +48,12 @@ ABOUT = About(
     in_papers=("EM loss+APL",),
     learns_from_unknown=True,
 )
-NOTHING = -1.0  # no belief yet
-AT_ONCE = 64  # labels per block; contiguous columns are far faster
+NO_BELIEF = -1.0
+LABELS_PER_BLOCK = 64  # contiguous columns are far faster
 
 
 class EMAPL(Method):
-    entry_state = (EntryState("believed", torch.float16, NOTHING, belief=torch.float16),)
+    entry_state = (EntryState("believed", torch.float16, NO_BELIEF, belief=torch.float16),)
     working_bytes = 4  # scores, while relabeling
 
     believed: Tensor
@@ -70,7 +70,7 @@ class EMAPL(Method):
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch == 0:
             for index, z in pool.labels_in_order():
-                self.believed[index] = torch.where(z == 0, NOTHING, (z > 0).half())
+                self.believed[index] = torch.where(z == 0, NO_BELIEF, (z > 0).half())
         share = self.share_at(clock)
         if share > 0:
             self._relabel(share, self._scores(pool, clock), pool.labels)
@@ -98,8 +98,8 @@ class EMAPL(Method):
     def _relabel(self, share: float, scores: Tensor, labels: Labels) -> None:
         unknown = len(labels) - torch.from_numpy(sum(labels.counts()))
         wanted = (share * unknown + 1e-6).long()
-        for start in range(0, self.task.labels, AT_ONCE):
-            block = slice(start, start + AT_ONCE)
+        for start in range(0, self.task.labels, LABELS_PER_BLOCK):
+            block = slice(start, start + LABELS_PER_BLOCK)
             logits, believed = (kept[:, block].T.contiguous() for kept in (scores, self.believed))
             free = believed < 0
             counts = wanted[block].to(free.device) - unknown[block].to(free.device) + free.sum(dim=1)

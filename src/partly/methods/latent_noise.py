@@ -50,7 +50,7 @@ ABOUT = About(
     search={"predicts": ["visual", "relevance"], "warmup": (0.0, 0.9)},
     in_papers=("Latent Noise (visual)",),
 )
-ODDS = 3.29  # log 27, the logit at which what is there is said
+INITIAL_LOG_ODDS = 3.29  # log 27, as in the paper
 
 
 class LatentNoise(Method):
@@ -70,7 +70,7 @@ class LatentNoise(Method):
         self.noise = skip_init(nn.Linear, self.network.width(task.items.shape), 2 * task.labels)
         nn.init.zeros_(self.noise.weight)
         with torch.no_grad():
-            self.noise.bias.copy_(torch.tensor([ODDS, -ODDS]).repeat_interleave(task.labels))
+            self.noise.bias.copy_(torch.tensor([INITIAL_LOG_ODDS, -INITIAL_LOG_ODDS]).repeat_interleave(task.labels))
         self.optimizer = task.make_optimizer(self.parameters())
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:

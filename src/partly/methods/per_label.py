@@ -44,7 +44,7 @@ from partly.networks import Standardize
 from partly.pool import Pool
 
 ABOUT = About(search={"c": (0.0001, 1.0)})
-FOLDS, STRENGTHS = 3, (1e-4, 1e-3, 1e-2, 0.1, 1.0)
+FOLDS, PENALTIES = 3, (1e-4, 1e-3, 1e-2, 0.1, 1.0)
 Name = Literal[
     "logistic-regression", "tuned-logistic-regression", "extra-trees", "random-forest", "hist-gradient-boosting", "mlp"
 ]
@@ -130,7 +130,7 @@ def _make_tuned_logistic_regression(c: float, folds: int) -> Any:
     if folds < 2:
         return _logistic_regression(c, folds)
     how: dict[str, Any] = {"l1_ratios": (0.0,), "use_legacy_attributes": False}  # the default of later versions
-    return LogisticRegressionCV(Cs=STRENGTHS, cv=folds, scoring="neg_log_loss", max_iter=1000, **how)
+    return LogisticRegressionCV(Cs=PENALTIES, cv=folds, scoring="neg_log_loss", max_iter=1000, **how)
 
 
 def _extra_trees(c: float, folds: int) -> Any:

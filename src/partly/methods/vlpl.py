@@ -45,11 +45,11 @@ ABOUT = About(
     search={"beta": (0.1, 1.0), "alpha": (0.02, 0.5)},
     learns_from_unknown=True,
 )
-NOTHING = -1.0  # no probability
+NO_PROBABILITY = -1.0
 
 
 class VLPL(Method):
-    entry_state = (EntryState("taught", torch.float16, NOTHING, belief=torch.float16),)
+    entry_state = (EntryState("taught", torch.float16, NO_PROBABILITY, belief=torch.float16),)
     working_bytes = 4  # logits of start and teachers
 
     taught: Tensor

@@ -31,7 +31,7 @@ from partly.metrics.validation import Floats
 
 MIN_ANSWERS = 20
 MIN_YES = 5  # of the audit, below which recall and F1 are withheld
-RISK = 0.001  # of rejecting an audit that is random
+SIGNIFICANCE_LEVEL = 0.001  # of rejecting an audit that is random
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ def check_randomness(sample: AuditSample, counts: EntryCounts) -> str | None:
         ("mean score", sample.probability.mean(), expected, sample.probability.std() / math.sqrt(n)),
     )
     for name, audited, whole, error in tests:
-        if error > 0 and 2 * ndtr(-abs(audited - whole) / error) < RISK / len(tests):
+        if error > 0 and 2 * ndtr(-abs(audited - whole) / error) < SIGNIFICANCE_LEVEL / len(tests):
             return (
                 f"The audit is not a random draw from the unknown entries: {name} is {audited:.3g} in the audit and "
                 f"{whole:.3g} in all unknown entries."

@@ -38,7 +38,7 @@ YES, NO, UNKNOWN = 0, 1, 2  # kinds of entries, in this order in all sums
 
 BLOCK = 4096  # items that are looked at together
 GROUPS = 20  # of items, for the jackknife
-RISK = 0.01  # of rejecting "missing at random" where it holds
+SIGNIFICANCE_LEVEL = 0.01  # of rejecting "missing at random" where it holds
 MISFIT_RISK = 0.002  # of rejecting the mixture where it holds: what it explains is corrected rather than withheld
 MIN_ITEMS = 2 * GROUPS
 MIN_ENTRIES = 20  # known yes, known no and unknown entries, over all labels, below which nothing is tested
@@ -132,7 +132,7 @@ class EntrySums:
     @cached_property
     def missingness(self) -> Missingness:
         """Result of the test; valid when all blocks are added."""
-        return self.decide(RISK)
+        return self.decide(SIGNIFICANCE_LEVEL)
 
     def decide(self, risk: float) -> Missingness:
         """Run the test at a significance level."""
@@ -147,7 +147,7 @@ class EntrySums:
         return _compute_weights(self.sums.sum(axis=1) - self.sums[:, group], "by-answer").weights
 
 
-def missingness(scores: Any, labels: Labels, risk: float = RISK) -> Missingness:
+def missingness(scores: Any, labels: Labels, risk: float = SIGNIFICANCE_LEVEL) -> Missingness:
     """Test entries by scores [N, L] that were made without having seen the items; logits or probabilities."""
     sums, array = EntrySums(labels), np.asarray(scores)
     blocks = (slice(start, min(start + BLOCK, len(labels))) for start in range(0, len(labels), BLOCK))
@@ -171,7 +171,7 @@ def to_unit_interval(scores: Any) -> Floats:
     return values if not values.size or (values.min() >= 0 and values.max() <= 1) else np.asarray(expit(values))
 
 
-def decide_from_sums(sums: Floats, items: int, risk: float = RISK) -> Missingness:
+def decide_from_sums(sums: Floats, items: int, risk: float = SIGNIFICANCE_LEVEL) -> Missingness:
     """Decide by the sums of scores [3 kinds, GROUPS, L, 3 moments]."""
     total = sums.sum(axis=1)
     usable = _usable(total)

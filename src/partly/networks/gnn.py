@@ -15,8 +15,8 @@ from partly.errors import within
 from partly.networks import mlp
 from partly.networks.layers import apply_in_chunks
 
-LITERAL = 512  # maximum number of labels for states of size L, as in the paper
-STATE = LITERAL * LITERAL  # numbers per item; with more labels, states are smaller
+MAX_LABELS_OF_PAPER = 512  # up to so many labels, states have size L as in the paper
+STATE = MAX_LABELS_OF_PAPER * MAX_LABELS_OF_PAPER  # numbers per item; with more labels, states are smaller
 CHUNK_NUMBERS = 2**19  # numbers in the states of a chunk, which fits into a cache
 CHECKPOINT_NUMBERS = 2**23  # above it, states are recomputed for the gradient
 
@@ -50,7 +50,7 @@ class LabelGNN(nn.Module):
     def __init__(self, labels: int, hidden: int | None = None, steps: int = 3) -> None:
         super().__init__()
         if hidden is None:
-            hidden = labels if labels <= LITERAL else max(16, STATE // labels)
+            hidden = labels if labels <= MAX_LABELS_OF_PAPER else max(16, STATE // labels)
         within(1, float("inf"), labels=labels, hidden=hidden)
         within(0, float("inf"), steps=steps)
         self.labels, self.steps = labels, steps

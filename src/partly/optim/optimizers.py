@@ -13,7 +13,12 @@ from torch.optim import SGD, Adam, AdamW, Optimizer, RMSprop
 from partly.errors import SettingError, did_you_mean
 
 Groups = list[dict[str, Any]]
-MARKED = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")  # methods that torch marks for its compiler
+COMPILER_METHODS = (
+    "add_param_group",
+    "zero_grad",
+    "state_dict",
+    "load_state_dict",
+)  # marked by torch for its compiler
 
 
 def without_hooks(kind: type[Optimizer]) -> type[Any]:
@@ -25,7 +30,11 @@ def without_hooks(kind: type[Optimizer]) -> type[Any]:
     """
     step: Any = torch.no_grad()(inspect.unwrap(kind.step))
     step.hooked = True  # torch then treats it as wrapped already
-    return type(kind.__name__, (kind,), {name: inspect.unwrap(getattr(kind, name)) for name in MARKED} | {"step": step})
+    return type(
+        kind.__name__,
+        (kind,),
+        {name: inspect.unwrap(getattr(kind, name)) for name in COMPILER_METHODS} | {"step": step},
+    )
 
 
 ADAMW, SGD_, ADAM, RMSPROP = map(without_hooks, (AdamW, SGD, Adam, RMSprop))

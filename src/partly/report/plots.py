@@ -22,7 +22,7 @@ from partly.report.chart import GRAY, Axis, Chart, Drawing, linear_axis, pad_ran
 
 YES, NO, UNKNOWN = "#2f7fd0", "#e08a1e", GRAY
 COLORS = ("#b5478f", "#12967a", "#a68400", "#5a6bd8", "#c7563a", "#3d94b0")
-PRIVILEGED = "#808893"
+UPPER_BOUND_COLOR = "#808893"
 MARKERS = (("o", "●"), ("s", "■"), ("^", "▲"), ("D", "◆"), ("v", "▼"))
 DASHES = "6 3"
 
@@ -39,7 +39,7 @@ class Style:
 
 def choose_style(position: int, privileged: bool = False) -> Style:
     marker, symbol = MARKERS[position % len(MARKERS)]
-    return Style(PRIVILEGED if privileged else COLORS[position % len(COLORS)], marker, symbol, privileged)
+    return Style(UPPER_BOUND_COLOR if privileged else COLORS[position % len(COLORS)], marker, symbol, privileged)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from partly.errors import SettingError
 
 Draws = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
-NEVER = 2.0  # larger than any draw
+NEVER_DRAWN = 2.0  # larger than any draw
 
 
 def draw_rows(scenario: str, seed: int, rows: slice, width: int) -> Draws:
@@ -27,7 +27,7 @@ def smallest_per_row(among: Mask, draws: Draws) -> Mask:
     """Return a mask [B, L] of the entry of `among` with the smallest number in each row."""
     chosen = np.zeros_like(among)
     if among.size:
-        best = np.where(among, draws, NEVER).argmin(axis=1, keepdims=True)
+        best = np.where(among, draws, NEVER_DRAWN).argmin(axis=1, keepdims=True)
         np.put_along_axis(chosen, best, True, axis=1)
     return chosen & among
 

@@ -11,7 +11,15 @@ from partly.labels import Labels, as_labels
 from partly.labels.hierarchy import Hierarchy
 from partly.labels.matrix import Ternary, blocks
 from partly.labels.names import Names
-from partly.scenarios.draws import NEVER, Draws, check_seed, check_share, choose_items, draw_rows, smallest_per_row
+from partly.scenarios.draws import (
+    NEVER_DRAWN,
+    Draws,
+    check_seed,
+    check_share,
+    choose_items,
+    draw_rows,
+    smallest_per_row,
+)
 
 
 def uniform(truth: Any, share: float, seed: int, *, per_entry: bool = False) -> Labels:
@@ -49,7 +57,7 @@ def uniform(truth: Any, share: float, seed: int, *, per_entry: bool = False) -> 
     count = round(share * labels.shape[1])
 
     def rule(z: Ternary, rows: slice) -> Ternary:
-        draws = np.where(z == 0, NEVER, draw_rows("uniform", seed, rows, z.shape[1]))
+        draws = np.where(z == 0, NEVER_DRAWN, draw_rows("uniform", seed, rows, z.shape[1]))
         if per_entry:
             return np.where(draws < share, z, 0)
         keep = np.zeros(z.shape, bool)
@@ -98,10 +106,10 @@ def positives(truth: Any, share: float, seed: int, *, keep_at_least_one: bool = 
         draws = draw_rows("positives", seed, rows, z.shape[1])
         if keep_at_least_one:
             draws -= smallest_per_row(z == 1, draws)  # before all others
-        return np.where(z == 1, draws, NEVER)
+        return np.where(z == 1, draws, NEVER_DRAWN)
 
     blockwise = (yes_draws(labels.rows(block), block) for block in blocks(labels.shape))
-    all_draws = np.concatenate([draws[draws < NEVER] for draws in blockwise])
+    all_draws = np.concatenate([draws[draws < NEVER_DRAWN] for draws in blockwise])
     count = max(round(share * len(all_draws)), int((all_draws < 0).sum()))
     limit = np.partition(all_draws, count - 1)[count - 1] if count else -np.inf
     return labels.mapped(lambda z, rows: np.where(yes_draws(z, rows) <= limit, z, 0))

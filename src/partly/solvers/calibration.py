@@ -17,7 +17,7 @@ from partly.model_choice.recalibration import moments, recalibrate
 from partly.solvers.logistic import Floats, log_odds
 
 MAX_ENTRIES = 1 << 21  # maximum number of entries; of more, a random sample of items is used
-RISK = 0.001  # risk of reweighting entries that are missing at random
+SIGNIFICANCE_LEVEL = 0.001  # risk of reweighting entries that are missing at random
 MIN_SLOPE = 0.05  # of z-scores, so that useless scores keep their order
 
 
@@ -63,7 +63,7 @@ def reweight_by_missingness(held_out: Floats, weights: Floats, targets: Floats) 
     """Return weights [L, N] of known entries that represent all entries, if positives and negatives are known at
     different rates. The weights are unchanged if entries are missing at random, or if that cannot be decided."""
     z = np.where(weights > 0, np.where(targets > 0.5, 1, -1), 0).astype(np.int8)
-    estimate = missingness(held_out.T, Labels.from_ternary(z.T), risk=RISK)
+    estimate = missingness(held_out.T, Labels.from_ternary(z.T), risk=SIGNIFICANCE_LEVEL)
     if estimate.weights is None:
         return weights
     yes, no = (part.astype(np.float32)[:, None] for part in estimate.weights)

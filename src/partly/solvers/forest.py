@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from partly.distributed import threads
 from partly.solvers.logistic import Floats
 
-LEAF = 3  # minimum items per leaf
-VALUES = 1 << 25  # maximum numbers in all leaves; above it, leaves get larger
+MIN_LEAF_ITEMS = 3
+MAX_LEAF_VALUES = 1 << 25  # in all leaves together; above it, leaves get larger
 SMOOTH = 1e-3  # keeps log-odds of leaves finite
 
 
@@ -49,7 +49,7 @@ class Forest(nn.Module):
 
         share = targets.mean(axis=1)
         scale = (share * (1 - share) + 1e-3) ** 0.25
-        items = max(LEAF, int(np.ceil(len(x) * len(targets) * trees / VALUES)))
+        items = max(MIN_LEAF_ITEMS, int(np.ceil(len(x) * len(targets) * trees / MAX_LEAF_VALUES)))
         grower = ExtraTreesRegressor(
             trees,
             min_samples_leaf=min(items, max(1, len(x) // 2)),

@@ -42,7 +42,7 @@ ITERATIONS = 100  # maximum per C
 MAX_ROTATED = 3000  # features or items; above it, eigenvectors cost more than they save
 BLOCK = 1 << 22  # entries per block
 MIN_AXIS = 1e-6  # relative to the largest axis; shorter ones are dropped
-TRIALS, GOOD = 6, 0.5  # maximum trials of a line search, and the accepted share of the slope
+MAX_TRIALS, MIN_SLOPE_SHARE = 6, 0.5  # of a line search: trials, and the accepted share of the slope
 
 
 class Rotated(Protocol):
@@ -328,8 +328,8 @@ def _line_search(
     low, high = np.zeros(len(f), np.float32), np.full(len(f), np.inf, np.float32)
     low_slope, high_slope = slope.copy(), high.copy()
     residual, now = at(slice(None), length)
-    for _ in range(TRIALS):
-        bad = np.flatnonzero(np.abs(now) > GOOD * np.abs(slope))
+    for _ in range(MAX_TRIALS):
+        bad = np.flatnonzero(np.abs(now) > MIN_SLOPE_SHARE * np.abs(slope))
         if not len(bad):
             break
         short, far = bad[now[bad] < 0], bad[now[bad] >= 0]

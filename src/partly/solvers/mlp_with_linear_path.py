@@ -22,7 +22,7 @@ from partly.solvers import folds
 from partly.solvers.calibration import calibrate
 from partly.solvers.solved_readout import Terms, weights_and_targets
 
-SHARES = tuple(part / 8 for part in range(9))
+BLEND_SHARES = tuple(part / 8 for part in range(9))
 HELD_OUT_FOLD = 0  # the fold that the network is not trained on
 
 
@@ -102,6 +102,6 @@ class MlpWithLinearPath(Method):
         terms = [self._terms(part) for part in batches]
         weights, targets = (torch.cat(some).cpu().numpy().T for some in zip(*terms, strict=True))
         path = self.held_out[rows.to(self.device)].cpu().numpy().T
-        parts_of_both = ((1 - share) * path + share * network for share in np.array(SHARES, np.float32))
+        parts_of_both = ((1 - share) * path + share * network for share in np.array(BLEND_SHARES, np.float32))
         losses = [calibrate(logits, weights, targets).loss for logits in parts_of_both]
-        self.share.fill_(SHARES[int(np.argmin(losses))])
+        self.share.fill_(BLEND_SHARES[int(np.argmin(losses))])

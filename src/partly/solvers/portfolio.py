@@ -10,8 +10,8 @@ from partly.solvers.blending import MIN_GAIN, Blend, blend_or_first, relative_ga
 from partly.solvers.logistic import Floats
 
 DEFAULT_MINUTES = 5.0  # of a portfolio
-SHARE = 0.6  # weight of a forest that is as good as the best kernel machine
-FALLS, FLOOR = 0.15, 0.02  # the weight decays with the deficit over this share of the best gain, plus a floor
+FOREST_WEIGHT = 0.6  # weight of a forest that is as good as the best kernel machine
+DEFICIT_SHARE, DEFICIT_FLOOR = 0.15, 0.02  # its weight decays with deficit / (share of the best gain + floor)
 
 
 def explain_portfolio(
@@ -42,7 +42,7 @@ def blend_with_forest(
     """
     kernels, forest = relative_gains(losses, weights, targets)
     best = max(kernels, MIN_GAIN)
-    share = SHARE * math.exp(max(-50.0, min(0.0, forest - best)) / (FALLS * best + FLOOR))
+    share = FOREST_WEIGHT * math.exp(max(-50.0, min(0.0, forest - best)) / (DEFICIT_SHARE * best + DEFICIT_FLOOR))
     found, (_, share) = blend_or_first(held_out, [1 - share, share], losses, weights, targets)
     return found, share
 

@@ -21,7 +21,7 @@ from partly.solvers.logistic import Floats, PrincipalAxes, principal_axes, regul
 C_VALUES = tuple(1e-5 * 4.0**k for k in range(8))
 DIRECTIONS = 200  # maximum principal axes of the scores
 APPLIED = 0.5
-WORSE = 1.01  # times the smallest loss, at which the search stops
+STOP_FACTOR = 1.01  # times the smallest loss, at which the search stops
 PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 MIN_LABELS_PER_ITEM = 1e-3  # lower bound of the expected number of labels
 
@@ -78,7 +78,7 @@ def _choose_c(
         loss = calibrate(related, weights, targets).loss
         if loss < least:
             least, c, best = loss, tried, related
-        elif loss > WORSE * least:
+        elif loss > STOP_FACTOR * least:
             break
     return least, c, best
 

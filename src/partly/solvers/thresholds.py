@@ -11,8 +11,8 @@ import numpy as np
 
 from partly.solvers.logistic import Floats
 
-LEARNED = 0.05  # gain above which probabilities are fully trusted
-PSEUDO = 5.0  # pseudo-count of the pooled label frequency
+TRUSTED_GAIN = 0.05  # gain above which probabilities are fully trusted
+PSEUDO_COUNT = 5.0  # of the pooled label frequency
 
 
 def best_thresholds(probabilities: Floats, targets: Floats, only_yes: bool, gain: float) -> Floats:
@@ -27,9 +27,9 @@ def best_thresholds(probabilities: Floats, targets: Floats, only_yes: bool, gain
         total = np.where(yes, probabilities, 0).sum(axis=1, dtype=np.float64)
         count = yes.sum(axis=1)
         pooled = (total.sum() + 1e-3) / (count.sum() + 1e-3)
-        known = ((total + PSEUDO * pooled) / (count + PSEUDO)).astype(np.float32)
+        known = ((total + PSEUDO_COUNT * pooled) / (count + PSEUDO_COUNT)).astype(np.float32)
     true = np.minimum(probabilities / known[:, None], 1)
-    trust = np.where((targets > 0.5).any(axis=1), min(1.0, max(0.0, gain / LEARNED)), 0.0)
+    trust = np.where((targets > 0.5).any(axis=1), min(1.0, max(0.0, gain / TRUSTED_GAIN)), 0.0)
     best = np.array([best_f1(p) / 2 for p in true])
     found: Floats = (known * (trust * best + (1 - trust) * 0.5)).astype(np.float32)
     return np.clip(found, 1e-6, 1 - 1e-6)

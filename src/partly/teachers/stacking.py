@@ -27,7 +27,7 @@ Index = npt.NDArray[np.int64]
 PRECISIONS = (math.inf, 100.0, 30.0, 10.0)  # of the prior around the pooled slopes
 MODEL_SLOPE, LABEL_SLOPE, ITEM_SLOPE = 0.8, 0.2, 0.7  # means of the prior of pooled slopes: model, t, u
 POOLED_PRECISION = 10.0  # of that prior
-TRUST = 1.5  # prior log odds that teachers help
+PRIOR_LOG_ODDS = 1.5  # that teachers help
 UNTESTED_TRUST, MIN_YES = 2.5, 5  # prior log odds with fewer than MIN_YES known yes, which hardly test a teacher
 BIAS_PRECISION = 1.0  # of the prior of biases around their mean over labels
 MAX_ENTRIES = 1 << 19  # above it, callers give those of random items
@@ -232,7 +232,7 @@ def _columns(teachers: Sequence[int]) -> list[int]:
 
 def _prior_log_odds(entries: Entries) -> float:
     """Return the prior log odds that teachers help."""
-    return TRUST if (entries.target > 0.5).sum() >= MIN_YES else UNTESTED_TRUST
+    return PRIOR_LOG_ODDS if (entries.target > 0.5).sum() >= MIN_YES else UNTESTED_TRUST
 
 
 def _posterior(together: Slopes, entries: Entries, labels: int) -> float:

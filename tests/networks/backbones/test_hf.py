@@ -134,7 +134,7 @@ def test_texts_of_a_length_go_together_and_come_back_in_their_order(
     made = backbones.find(f"hf:{bert}").make((64,)).eval()
     texts = ["a cat sits", "dogs", "a cat sits a cat", "", "cat", "a cat"]
     alone = torch.cat([made.embed([text]) for text in texts])
-    monkeypatch.setattr(text_model, "TOGETHER", 2)
+    monkeypatch.setattr(text_model, "TEXTS_PER_PASS", 2)
     seen: list[int] = []
     means = made._means
     monkeypatch.setattr(made, "_means", lambda x: seen.append(int((x != made.padding).sum())) or means(x))

@@ -18,7 +18,7 @@ from partly.errors import SettingError, within
 from partly.items import Items
 from partly.networks.layers import Pooling, count_pooled, pool
 
-RATE = "rate_factor"  # attribute of parameters: their share of the learning rate
+RATE_ATTRIBUTE = "rate_factor"  # attribute of parameters: their share of the learning rate
 Freeze = Literal["all"] | int | None
 VIEWS = (1, 2, 5, 10)
 CROP = 0.875  # share of each side in a cropped view
@@ -154,7 +154,7 @@ class Backbone(nn.Module):
             self._always_eval += tuple(part for part in self.modules() if isinstance(part, _BatchNorm))
         self.train(self.training)
         for parameter in self.parameters():
-            setattr(parameter, RATE, rate)
+            setattr(parameter, RATE_ATTRIBUTE, rate)
         return self
 
     def _freeze(self, freeze: Freeze) -> None:
@@ -193,14 +193,14 @@ def channels_last(module: nn.Module) -> None:
 
 def learning_rate_factor(parameter: nn.Parameter) -> float:
     """Return a parameter's share of the learning rate: that of its backbone, else 1."""
-    return float(getattr(parameter, RATE, 1.0))
+    return float(getattr(parameter, RATE_ATTRIBUTE, 1.0))
 
 
 def copy_body(body: nn.Sequential) -> nn.Sequential:
     """Return a copy of a backbone with what precedes it; its parameters keep their share of the learning rate."""
     copied = copy.deepcopy(body)
     for old, new in zip(body.parameters(), copied.parameters(), strict=True):
-        setattr(new, RATE, learning_rate_factor(old))  # a copied parameter has no attributes
+        setattr(new, RATE_ATTRIBUTE, learning_rate_factor(old))  # a copied parameter has no attributes
     return copied
 
 

@@ -17,7 +17,7 @@ from partly.networks.backbones.contract import Backbone
 
 USUAL = {"rate": 1.0}  # nothing is pretrained
 WORD = re.compile(r"\w+")
-NOTHING = 0  # index of the padding
+PADDING_INDEX = 0
 
 
 class HashedWords(Backbone):
@@ -27,7 +27,7 @@ class HashedWords(Backbone):
 
     def __init__(self, places: int, width: int) -> None:
         super().__init__()
-        self.words = nn.EmbeddingBag(1 + places, width, mode="mean", padding_idx=NOTHING)
+        self.words = nn.EmbeddingBag(1 + places, width, mode="mean", padding_idx=PADDING_INDEX)
         self.channels = width
 
     @property
@@ -37,7 +37,7 @@ class HashedWords(Backbone):
     def preprocess(self, x: Tensor) -> Tensor:
         """Return the vector indices of the words, [B, words], padded."""
         places = [torch.tensor(self._places(text), dtype=torch.int64) for text in decode_texts(x)]
-        return nn.utils.rnn.pad_sequence(places, batch_first=True, padding_value=NOTHING).to(x.device)
+        return nn.utils.rnn.pad_sequence(places, batch_first=True, padding_value=PADDING_INDEX).to(x.device)
 
     def maps(self, x: Tensor) -> Tensor:
         features: Tensor = self.words(x)
@@ -45,7 +45,7 @@ class HashedWords(Backbone):
 
     def _places(self, text: str) -> list[int]:
         places = self.words.num_embeddings - 1
-        return [1 + zlib.crc32(word.encode()) % places for word in WORD.findall(text.casefold())] or [NOTHING]
+        return [1 + zlib.crc32(word.encode()) % places for word in WORD.findall(text.casefold())] or [PADDING_INDEX]
 
 
 def backbone(shape: tuple[int, ...], *, places: int = 1 << 14, width: int = 128) -> HashedWords:

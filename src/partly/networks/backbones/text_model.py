@@ -14,7 +14,7 @@ from partly.items import decode_texts
 from partly.networks.backbones.contract import Backbone, split_stages
 
 TEXTS_AT_A_TIME = 128  # sorted by length and split into batches of `TOGETHER`
-TOGETHER = 8  # texts per forward pass, of similar length; larger batches are mostly padding
+TEXTS_PER_PASS = 8  # of similar length; larger batches are mostly padding
 
 
 class TextModel(Backbone):
@@ -43,10 +43,10 @@ class TextModel(Backbone):
         return self.tokens(decode_texts(x)).to(x.device)
 
     def maps(self, x: Tensor) -> Tensor:
-        if torch.compiler.is_exporting() or len(x) <= TOGETHER:  # an exported graph takes any number of texts
+        if torch.compiler.is_exporting() or len(x) <= TEXTS_PER_PASS:  # an exported graph takes any number of texts
             return self._means(x)
         order = (x != self.padding).sum(dim=1).argsort(stable=True)
-        means = torch.cat([self._means(x[part]) for part in order.split(TOGETHER)])
+        means = torch.cat([self._means(x[part]) for part in order.split(TEXTS_PER_PASS)])
         return means[order.argsort()]
 
     def _means(self, x: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ from partly.teachers.chat.send import MAX_WAIT_SECONDS, Response, send
 OK = 200
 UNREACHABLE = 0  # status where nothing was sent
 TRY_AGAIN = (UNREACHABLE, 408, 409, 425, 429, 500, 502, 503, 504, 529)
-REFUSED = (400, 413, 422)  # of this request alone, for example a text that is too long; kept and counted
+REFUSED_STATUSES = (400, 413, 422)  # of this request alone, for example a text that is too long; kept and counted
 FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0  # seconds between tries
 MAX_FAILURES = 10  # requests in a row without a reply before the run ends
 MAX_REFUSALS = 5  # before the first answer; then the run ends
@@ -164,7 +164,7 @@ class Client:
         with self._lock:
             self._refusals += 1
             hopeless = not self.counts.asked and self._refusals >= MAX_REFUSALS
-        if response.status not in REFUSED or hopeless:
+        if response.status not in REFUSED_STATUSES or hopeless:
             raise DataError(_describe_refusal(self.endpoint, response))
         self.replies.keep(key, response.status, "")
         return Kept(response.status, "")
