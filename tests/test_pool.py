@@ -123,7 +123,7 @@ def test_items_of_every_kind_give_the_same_batches(items: int, batch_size: int) 
 def test_labels_that_are_picked_some_batches_at_a_time_are_those_of_their_items(
     sparse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("partly.pool.PICKED", 2 * 4 * 3)  # two batches of four items x three labels
+    monkeypatch.setattr("partly.pool.MAX_PICKED_ENTRIES", 2 * 4 * 3)  # two batches of four items x three labels
     pool = make(30, sparse=sparse)
     z = torch.tensor(pool.labels.rows(slice(None)))
     for batches in (list(pool.batches(Clock(0))), list(pool.in_order())):

@@ -277,7 +277,7 @@ class Auto(SolvedReadout):
 
 
 def _sample_rows(rows: npt.NDArray[np.intp], seed: int) -> npt.NDArray[np.intp]:
-    """Return the rows that a forest grows from: all, or a random sample of `FOREST_ITEMS`."""
+    """Return the rows that a forest grows from: all, or a random sample of `MAX_FOREST_ITEMS`."""
     return (
         rows
         if len(rows) <= MAX_FOREST_ITEMS

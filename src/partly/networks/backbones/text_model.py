@@ -13,7 +13,7 @@ from partly.errors import SettingError, within
 from partly.items import decode_texts
 from partly.networks.backbones.contract import Backbone, split_stages
 
-TEXTS_AT_A_TIME = 128  # sorted by length and split into batches of `TOGETHER`
+TEXTS_AT_A_TIME = 128  # sorted by length and split into batches of `TEXTS_PER_PASS`
 TEXTS_PER_PASS = 8  # of similar length; larger batches are mostly padding
 
 
