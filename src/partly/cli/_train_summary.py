@@ -30,7 +30,7 @@ def holdout_line(count: int, items: int, test: bool) -> str:
     return f"{'Held out':<{INDENT}}{count:,} of {items:,} items, for {use}"
 
 
-WITHOUT_LABELS = f"{'Model':<{WIDTH}}none, because no label is known: all scores are the teacher's, and not calibrated"
+WITHOUT_LABELS = f"{'Model':<{INDENT}}none, because no label is known: all scores are the teacher's, and not calibrated"
 
 
 def model_line(fitted: FittedModel) -> str:

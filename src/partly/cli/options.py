@@ -35,7 +35,9 @@ def _data_field(help: str) -> dict[str, str]:
 class DataOptions:
     """Options for reading items and labels."""
 
-    labels: Path | None = field(default=None, metadata=_data_field("Observed labels; `partly formats` lists the formats."))
+    labels: Path | None = field(
+        default=None, metadata=_data_field("Observed labels; `partly formats` lists the formats.")
+    )
     absent: str | None = field(
         default=None, metadata=_data_field("How to read entries that the label file does not mention: unknown or no.")
     )
@@ -48,7 +50,9 @@ class DataOptions:
     label_columns: tuple[str, ...] = field(
         default=(), metadata=_data_field("Label columns of a table: a,b or label_* or first..last. Repeatable.")
     )
-    id_column: str | None = field(default=None, metadata=_data_field("Column with the item ids.  [default: item or id]"))
+    id_column: str | None = field(
+        default=None, metadata=_data_field("Column with the item ids.  [default: item or id]")
+    )
     tag_separator: str | None = field(
         default=None, metadata=_data_field("Separator between the tags in a cell.  [default: one of ; | ,]")
     )

@@ -55,9 +55,7 @@ def train_command(
         data_option("Share of items held out to score and to choose the epoch.  [default: 0.2 if needed]"),
     ] = None,
     config: TrainConfig,
-    descriptions: Annotated[
-        Path | None, model_option("TOML file that describes labels, for --teacher names.")
-    ] = None,
+    descriptions: Annotated[Path | None, model_option("TOML file that describes labels, for --teacher names.")] = None,
     freeze: Annotated[
         bool, model_option("Train the head only, on features that the backbone computes once.", "--freeze")
     ] = False,
