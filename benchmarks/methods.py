@@ -160,7 +160,7 @@ def tables(found: Sequence[Line]) -> Iterator[str]:
     yield f"The best of {', '.join(f'`{name}`' for name in PAPERS)} in hindsight: {np.mean(best):+.2f}."
     free = np.array([gap for name in stepped for gap in cells.gaps(name, (0.0, 0)).values()])
     gain, yes = PACKAGE_RULE
-    yield f"The rule: a gain of more than {gain:g} standard errors on held-out entries, and at least {yes} held-out yes."
+    yield f"The rule: gain more than {gain:g} standard errors on held-out entries, and hold out at least {yes} yes."
     yield f"If every gain on held-out entries counted: mean {free.mean():+.2f}, {(free < -MAX_LOSS).mean():.1%} lost."
     yield "\n| data set left out | least gain, standard errors | least held-out yes | mean | lost | if all moved |"
     yield "|---|---:|---:|---:|---:|---:|"
