@@ -113,6 +113,17 @@ def test_by_folds_that_are_asked_for(truth: Labels) -> None:
     assert told["filled"] > 0
 
 
+def test_what_is_left_of_each_label_is_printed(truth: Labels) -> None:
+    words = ["--labels", "labels.csv", "--precision", "0.9", "--mechanism", "at-random", "--no-compare"]
+    told = partly(*words)
+    printed = CliRunner().invoke(app, ["complete", "features.csv", *MODEL, *words], catch_exceptions=False).stdout
+    for label in told["labels"]:
+        counts = [label[key] for key in ("filled_yes", "filled_no", "yes", "no", "unknown")]
+        line = next(line for line in printed.splitlines() if f" {label['label']} " in line)
+        assert [int(cell) for cell in line.split("│")[2:-1]] == counts
+        assert label["yes"] + label["no"] + label["unknown"] == len(truth)
+
+
 def test_a_dry_run_writes_nothing(truth: Labels) -> None:
     before = set(Path().iterdir())
     expected = partly("--labels", "labels.csv", "--dry-run", "--out", "done.csv")

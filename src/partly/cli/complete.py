@@ -26,7 +26,7 @@ from partly.cli.options import (
     question_option,
     training_option,
 )
-from partly.cli.printing import print_json, say
+from partly.cli.printing import one_line, print_json, say
 from partly.errors import SettingError
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from partly.ledger import Ledger
 
 AUTHOR = "partly complete"
+MAX_LABELS_SHOWN = 30
 guarantee_option = partial(option, panel="Guarantee")
 
 
@@ -158,7 +159,8 @@ def complete(
         result["words"] = [*result["words"], gain.words]
         result["worth"] = vars(gain)
     say("\n".join([*result["words"], *_destinations(result)]))
-    print_json(result, as_json)
+    if not print_json(result, as_json) and completion.filled:
+        _show_labels(completion)
 
 
 def _read_answers(opened: Dataset, paths: Sequence[Path]) -> Labels | None:
@@ -274,6 +276,21 @@ def _show_preview(completion: Completion, data: str, page: Path | None, as_json:
     Console().print(yes, no)
     say("Expected from the model's probabilities; nothing is certified or written.")
     say(advice if page is None else f"{advice}\nPage: {page}")
+
+
+def _show_labels(completion: Completion) -> None:
+    """Print how many entries of each label were filled in, and how many are yes, no and unknown now."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("label", "filled in as yes", "filled in as no", "yes", "no", "unknown")
+    for label in completion.table[:MAX_LABELS_SHOWN]:
+        counts = (str(label[key]) for key in ("filled_yes", "filled_no", "yes", "no", "unknown"))
+        table.add_row(escape(one_line(label["label"])), *counts)
+    Console().print(table)
+    if len(completion.table) > MAX_LABELS_SHOWN:
+        say(f"{len(completion.table) - MAX_LABELS_SHOWN} more labels: see --json.")
 
 
 def _destinations(result: dict[str, Any]) -> list[str]:
