@@ -284,3 +284,48 @@ def test_answers_alone_decide_without_labels(folder: Path) -> None:
 def test_a_table_is_no_list_of_names(folder: Path) -> None:
     with pytest.raises(DataError, match=r"labels.csv: is a table. Give a text file with one label name per line"):
         run("teach", "texts.csv", "--names", "labels.csv", "--out", "scores.csv")
+
+
+def save_dual_encoder(kind: str, folder: Path) -> None:
+    """Save a tiny CLIP or SigLIP with random weights."""
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 20}
+    text = {**sizes, "vocab_size": 10, "max_position_embeddings": 16}
+    vision = {**sizes, "image_size": 16, "patch_size": 4}
+    if kind == "clip":
+        text |= {"eos_token_id": 3, "bos_token_id": 2}
+        config = transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=6)
+        transformers.CLIPModel(config).save_pretrained(folder)
+    else:
+        config = transformers.SiglipConfig(text_config={**text, "projection_size": 12}, vision_config=vision)
+        transformers.SiglipModel(config).save_pretrained(folder)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "cat", "dog", "photo", "of"]
+    (folder / "vocab.txt").write_text("\n".join(words))
+    transformers.BertTokenizer(str(folder / "vocab.txt"), model_max_length=16).save_pretrained(folder)
+    said = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "size": {"height": 16, "width": 16}}
+    (folder / "preprocessor_config.json").write_text(json.dumps(said))
+
+
+@pytest.mark.parametrize("kind", ["clip", "siglip"])
+def test_the_documented_calls_of_dual_encoders(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    save_dual_encoder(kind, Path("encoder"))
+    Path("photos").mkdir()
+    rng = np.random.default_rng(0)
+    for i in range(20):
+        Image.fromarray(rng.integers(0, 256, (20, 20, 3), np.uint8)).save(f"photos/{i}.png")
+    rows = [(f"{i}.png", name, rng.integers(0, 2)) for i in range(20) for name in ("cat", "dog", "photo")]
+    pd.DataFrame(rows, columns=["item", "label", "value"]).to_csv("labels.csv", index=False)
+    Path("names.txt").write_text("cat\ndog\nphoto\n")
+    said = run("teach", "photos", "--names", "names.txt", "--encoder", "hf:encoder", "--out", "scores.csv")
+    assert "20 items scored for 3 labels" in said
+    assert np.isfinite(read_scores("scores.csv").values).all()
+    words = ("--prompt", "{}", "--prompt", "a {}", "--out", "other.csv")
+    run("teach", "photos", "--names", "names.txt", "--encoder", "hf:encoder", *words)
+    assert not np.allclose(read_scores("scores.csv").values, read_scores("other.csv").values)
+    train = ("train", "photos", "--labels", "labels.csv", "--hold-out", "0")
+    assert "label names" in run(*train, "--run", "own", "--backbone", "dual-encoder:encoder")
+    assert "scores.csv" in run(*train, "--run", "file", "--teacher", "scores.csv")
