@@ -206,7 +206,7 @@ def test_completing_that_hurts_is_called_so() -> None:
     labels = Labels.from_full(rng.integers(0, 2, (300, 2)))
     z = labels.rows(slice(None))
     good, bad = 0.5 + 0.4 * z + 0.05 * rng.random(z.shape), rng.random(z.shape)
-    assert "HURT" in compare_scores(good, bad, labels, 0).words
+    assert "HURT the predicted probabilities" in compare_scores(good, bad, labels, 0).words
     assert "helped" in compare_scores(bad, good, labels, 0).words
     assert "no significant difference" in compare_scores(good, good, labels, 0).words
 

@@ -66,7 +66,7 @@ def complete(
     answers : Labels, optional
         Answers so far, of the same shape. `questions` of the result holds the next questions.
     budget : int
-        Maximum number of questions.
+        Maximum number of questions. The tests are planned for it, so keep it from the first answer on.
     force : bool
         Fill in by the model's own probabilities where nothing can be certified.
     hierarchy : Hierarchy or {child: parent}, optional
