@@ -60,7 +60,7 @@ def test_with_coarse_labels_the_scores_are_those_of_the_paper():
     made = lines({"refine": [0.5]}, data="coco", scenario="coarse-only:0.0009765625", test=ranks)
     head, _, row = cells(markdown.render(made))
     assert head[1:5] == ["mAP", "P@1", "P@3", "P@5"]
-    assert row[1:5] == ["**0.500**", "0.700", "0.400", "0.300"]
+    assert row[1:5] == ["0.500", "0.700", "0.400", "0.300"]
     assert '">P@3</abbr></th>' in page.render(made)
 
 
@@ -131,3 +131,10 @@ def test_reports_have_them_where_wanted():
     assert "| method | uniform:0.5 |\n|---|---:|\n| bce | 0.620 ± 0.254 |\n| hill | +3.00 ± 25.41 |\n" in text
     assert "+3.00 ± 25.41" in page.render(made, over="bce")
     assert "Improvement over" not in markdown.render(made, over="nobody") + page.render(made, over="nobody")
+
+
+@pytest.mark.parametrize(("seeds", "marked"), [(1, False), (2, True)])
+def test_one_seed_shows_no_leader(seeds: int, marked: bool) -> None:
+    text = markdown.render(lines({"bce": [0.5] * seeds, "em": [0.6] * seeds}))
+    table = [row for row in text.splitlines() if row.startswith("|")]
+    assert any("**" in row for row in table) == marked

@@ -182,7 +182,9 @@ def _make_group(rows: list[Row], full: Row | None, varying: Sequence[str]) -> Gr
     title = ", ".join([key["data"], key["head"], *(_describe(name, key[name]) for name in varying)])
     group = Group(key, tuple(rows), title)
     ranking = rank([group.contestants])
-    leader, tied = (ranking.leader, ranking.tied) if ranking else ("", ())
+    leader, tied = (
+        (ranking.leader, ranking.tied) if ranking and ranking.seeds > 1 else ("", ())
+    )  # one seed shows no lead
     ends = [end.scores() for end in (group.naive, group.full) if end]
     unranked = group.contestants.keys() - set(ranking.names) if ranking else set()
     rows = [
