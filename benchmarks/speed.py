@@ -120,9 +120,9 @@ def profiled(job: Any, wanted: bool) -> Any:
     import cProfile
     import pstats
 
-    profile = cProfile.Profile()
+    profile = cProfile.Profile(time.process_time)
     result = profile.runcall(job)
-    pstats.Stats(profile).sort_stats("tottime").print_stats(18)
+    pstats.Stats(profile).sort_stats("tottime").print_stats(30)
     return result
 
 

@@ -111,7 +111,7 @@ def standardize(items: Items, mean: Tensor, inverse_scale: Tensor, block: int = 
     x = np.empty((len(items), *items.shape), np.float32)
     for start in range(0, len(items), block):
         rows = slice(start, start + block)
-        x[rows] = ((items.take(rows) - mean) * inverse_scale).numpy()
+        x[rows] = (items.take(rows) - mean).mul_(inverse_scale).numpy()
     return x
 
 

@@ -198,8 +198,10 @@ class Sums:
         dims = [d for d in range(x.ndim) if d != 1]
         count = x.numel() / x.shape[1]
         mean = x.sum(dim=dims, dtype=torch.float64) / count
-        shaped = mean.view(-1, *[1] * (x.ndim - 2))
-        self.merge(count, mean, ((x.double() - shaped) ** 2).sum(dim=dims))
+        distance = x.to(torch.float64, copy=True)
+        distance -= mean.view(-1, *[1] * (x.ndim - 2))
+        distance *= distance
+        self.merge(count, mean, distance.sum(dim=dims))
 
     def merge(self, count: float, mean: Tensor, squares: Tensor) -> None:
         if not self.count:

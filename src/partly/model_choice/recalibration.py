@@ -26,6 +26,7 @@ TOLERANCE = 1e-7  # relative gain of a step, below which the iteration stops
 MAX_SCALE = 20.0  # the scale of separable entries would grow without bound
 MAX_BIAS_STEP = 3.0
 ENTRIES_PER_CHUNK = 1 << 15  # fits into the cache
+MANY_ITEMS, BLOCK_ITEMS = 5000, 1 << 13  # from so many items on, moments are those of blocks of items
 
 
 def recalibrate(scores: Floats, weights: Floats, targets: Floats) -> tuple[float, float, Doubles]:
@@ -53,9 +54,24 @@ def moments(scores: Floats) -> tuple[Doubles, Doubles]:
     """Mean of each label's scores, and 1 / their deviation (0 where that is 0): two [L]."""
     if not scores.shape[1]:
         return np.zeros(len(scores)), np.zeros(len(scores))
-    mean, deviation = scores.mean(axis=1, dtype=np.float64), scores.std(axis=1, dtype=np.float64)
+    if scores.shape[1] < MANY_ITEMS:
+        mean, deviation = scores.mean(axis=1, dtype=np.float64), scores.std(axis=1, dtype=np.float64)
+    else:
+        mean, deviation = _moments_in_blocks(scores)
     varied = deviation > 1e-12 * np.abs(mean)
     return mean, np.where(varied, 1 / np.where(varied, deviation, 1), 0)
+
+
+def _moments_in_blocks(scores: Floats) -> tuple[Doubles, Doubles]:
+    """Mean and deviation of each label's scores, without a copy of all scores in float64."""
+    items = scores.shape[1]
+    blocks = [scores[:, start : start + BLOCK_ITEMS] for start in range(0, items, BLOCK_ITEMS)]
+    mean = np.sum([block.sum(axis=1, dtype=np.float64) for block in blocks], axis=0) / items
+    squares = np.zeros(len(scores))
+    for block in blocks:
+        distance = block - mean.astype(scores.dtype)[:, None]
+        squares += [row @ row for row in distance]
+    return mean, np.sqrt(squares / items)
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,8 @@ class Rotated(Protocol):
 
     def slopes(self, residual: Floats) -> Floats: ...  # [L, R]
 
+    def keep(self, labels: Any) -> Rotated: ...  # for some of the labels
+
 
 @dataclass(frozen=True)
 class PrincipalAxes:
@@ -86,6 +88,10 @@ class PrincipalAxes:
         """Return the gradient of the coefficients, [L, R], from residuals [L, N]."""
         product: Floats = (self.x.T @ residual.T).T - residual.sum(axis=1)[:, None] * self.mean
         return product
+
+    def keep(self, labels: Any) -> PrincipalAxes:
+        """Return the features for some of the labels: all labels share them."""
+        return self
 
     def to_original(self, w: Floats, b: Floats) -> tuple[Floats, Floats]:
         """Return coefficients [L, D] and biases [L] for the original features."""
@@ -195,7 +201,7 @@ def minimum(
     w, b = np.zeros((len(weights), x.shape[1]), np.float32), log_odds(weights, targets)
     open_ = labels_with_both(weights, targets)
     if len(open_):
-        solver = _Solver(x, weights[open_], targets[open_], b[open_], None, tolerance)
+        solver = _Solver(x.keep(open_), weights[open_], targets[open_], b[open_], None, tolerance)
         if start is not None:
             solver.start(start[0][open_], start[1][open_])
         solver.minimize(c)
@@ -245,10 +251,10 @@ class _Solver:
         self.logits = self.x.times(w) + b[:, None]
 
     def minimize(self, c: float) -> None:
-        live, ridge = np.arange(len(self.w)), np.float32(1.0 / c)
+        x, live, ridge = self.x, np.arange(len(self.w)), np.float32(1.0 / c)
         weights, yes, f, w, b = self.weights, self.yes, self.logits.copy(), self.w, self.b
         p = sigmoid(f)
-        gw, gb = self._slopes(weights * p - yes, w, ridge)
+        gw, gb = self._slopes(x, weights * p - yes, w, ridge)
         information = np.einsum("ij,ij,ij->i", weights, p, 1 - p)
         guess = 1.0 / (information[:, None] * self.x.squares + ridge), 1.0 / np.maximum(information, 1e-6)
         past: list[Pair] = []
@@ -259,28 +265,28 @@ class _Solver:
             if done.any() and (done.mean() > 0.3 or step == 0):  # copying the rest has a cost too
                 self._keep(live, w, b, f)
                 left = ~done
-                live, weights, yes, f, w, b = (part[left] for part in (live, weights, yes, f, w, b))
+                x, (live, weights, yes, f, w, b) = x.keep(left), (part[left] for part in (live, weights, yes, f, w, b))
                 gw, gb, dw, db, promised = (part[left] for part in (gw, gb, dw, db, promised))
                 guess = guess[0][left], guess[1][left]
                 past = [_rows(pair, left) for pair in past]
                 if not len(live):
                     return
-            along = self.x.times(dw) + db[:, None]
+            along = x.times(dw) + db[:, None]
             length, residual = _line_search(
                 weights, yes, f, along, ridge * _dot(w, dw), ridge * _dot(dw, dw), -promised
             )
             f += length[:, None] * along
             sw, sb = length[:, None] * dw, length * db
             w, b = w + sw, b + sb
-            new = self._slopes(residual, w, ridge)
+            new = self._slopes(x, residual, w, ridge)
             yw, yb = new[0] - gw, new[1] - gb
             gw, gb = new
             curved = _dot(sw, yw) + sb * yb
             past = [*past, (sw, sb, yw, yb, _inverse(curved))][-MEMORY:]
         self._keep(live, w, b, f)
 
-    def _slopes(self, residual: Floats, w: Floats, ridge: np.float32) -> tuple[Floats, Floats]:
-        return self.x.slopes(residual) + ridge * w, residual.sum(axis=1) * np.float32(self.free)
+    def _slopes(self, x: Rotated, residual: Floats, w: Floats, ridge: np.float32) -> tuple[Floats, Floats]:
+        return x.slopes(residual) + ridge * w, residual.sum(axis=1) * np.float32(self.free)
 
     def _keep(self, live: npt.NDArray[np.intp], w: Floats, b: Floats, f: Floats) -> None:
         self.w[live], self.b[live], self.logits[live] = w, b, f

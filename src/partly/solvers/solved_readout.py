@@ -28,6 +28,7 @@ MLP_HEAD = "mlp"  # head whose hidden layers are trained next to a solved path
 MAX_BYTES = 1 << 32  # memory limit of the solver; above it, training is by steps
 KERNEL_FEATURES = ("linear", "linear_raw", "gaussian", "gaussian_raw", "laplace")  # those of `networks.kernel`
 BLOCK = 1 << 12  # items per block of features
+BLOCK_ENTRIES = 1 << 18  # of labels
 Terms = Callable[..., tuple[Tensor, Tensor]]
 
 
@@ -61,9 +62,11 @@ def memory(task: Task) -> tuple[int, int]:
 
 def weights_and_targets(pool: Pool, terms: Terms, settings: dict[str, Any]) -> tuple[Floats, Floats]:
     """Return weights and targets of all training entries, [L, N] each."""
-    weights, targets = (np.empty(pool.labels.shape[::-1], np.float32) for _ in range(2))
-    for index, z in pool.labels_in_order():
-        rows = index.cpu().numpy()
+    items, labels = pool.labels.shape
+    weights, targets = (np.empty((labels, items), np.float32) for _ in range(2))
+    size = max(1, BLOCK_ENTRIES // max(1, labels))
+    for rows in (slice(start, start + size) for start in range(0, items, size)):
+        z = torch.tensor(pool.labels.rows(rows), device=pool.device)
         weights[:, rows], targets[:, rows] = (part.T.cpu().numpy() for part in terms(z, **settings))
     if pool.weights is not None:
         weights *= pool.weights.T
@@ -207,9 +210,9 @@ class SolvedReadout(Method):
         """Return standardized features, read when needed if they are many."""
         items = pool.items
         if len(items) < MANY_ITEMS or len(items) * items.shape[0] <= MAX_NUMBERS or items.kind != "features":
-            return self.standardized_features(items, pool.batch_size)
+            return self.standardized_features(items, BLOCK)
         if isinstance(items, SparseRows):
-            return self.standardized_features(items, pool.batch_size)
+            return self.standardized_features(items, BLOCK)
         first = self.network.get_submodule("features.0")
         mean, factor = (first.get_buffer(name).cpu() for name in ("mean", "inverse_scale"))
 
