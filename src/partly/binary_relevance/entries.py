@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -91,7 +92,8 @@ def resolve_rule(z: npt.NDArray[np.int8], unknown: str) -> str:
 def label_columns(labels: Labels) -> Callable[[int], npt.NDArray[np.int8]]:
     """Return a function from a label's position to its z [N]. Sparse labels are transposed once and stay sparse."""
     z: Any = labels.ternary()
-    if not labels.sparse:
-        return lambda label: np.asarray(z[:, label])
-    turned = z.tocsc()
-    return lambda label: turned[:, [label]].toarray().ravel()
+    return partial(_column, z.tocsc() if labels.sparse else z)
+
+
+def _column(z: Any, label: int) -> npt.NDArray[np.int8]:
+    return np.asarray(z[:, label] if isinstance(z, np.ndarray) else z[:, [label]].toarray().ravel())

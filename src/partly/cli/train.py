@@ -9,18 +9,21 @@ Everything that needs numpy or torch is imported inside the functions, so that `
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from partly.cli.app import command
 from partly.cli.options import (
+    Address,
     Data,
     DataOptions,
     Json,
     Scenario,
     data_option,
     model_option,
+    option,
     output_option,
     training_option,
 )
@@ -68,6 +71,11 @@ def train_command(
     evidence: Annotated[
         bool, output_option("Show in the report which image regions support a label.", "--evidence")
     ] = False,
+    on: Annotated[
+        str | None,
+        option("Where to run models and folds in workers: here or ray.  [default: in this process]", "--on"),
+    ] = None,
+    address: Address = None,
     verbose: Annotated[
         bool, output_option("Print details: memory, threads, how models are weighted.", "--verbose")
     ] = False,
@@ -78,22 +86,30 @@ def train_command(
         config = replace(config, backbone_settings=config.backbone_settings | {"freeze": "all"})
     if descriptions is not None:
         config = replace(config, teacher=_add_descriptions(config.teacher, descriptions))
-    scores = train(
-        data,
-        run,
-        config,
-        reading,
-        scenario=scenario,
-        hold_out=hold_out,
-        evidence=evidence,
-        start_from=start_from,
-        refit=refit,
-        say=say,
-        detail=say if verbose else _ignore,
-        show=_ignore if as_json else show,
-    )
+    with _workers(on, address):
+        scores = train(
+            data,
+            run,
+            config,
+            reading,
+            scenario=scenario,
+            hold_out=hold_out,
+            evidence=evidence,
+            start_from=start_from,
+            refit=refit,
+            say=say,
+            detail=say if verbose else _ignore,
+            show=_ignore if as_json else show,
+        )
     say(f"Report: {run / 'report.html'}")
     print_json({"scores": scores, "report": run / "report.html"}, as_json)
+
+
+def _workers(on: str | None, address: str | None) -> AbstractContextManager[None]:
+    """Return the context in which models and folds run in workers, if they are requested."""
+    from partly.executors import parallel_config
+
+    return nullcontext() if on is None and address is None else parallel_config(on or "here", address)
 
 
 def _add_descriptions(teacher: str | None, descriptions: Path) -> list[Any]:

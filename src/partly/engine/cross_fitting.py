@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from partly.engine.memory import check_scores
 from partly.engine.plan import Plan
 from partly.engine.training import StepCallback
 from partly.errors import SettingError
+from partly.executors import is_parallel, run_parts
 
 
 def check_folds(folds: Any, items: int, labels: int) -> None:
@@ -40,12 +42,22 @@ def cross_fit(
     rng = np.random.default_rng(seed_for(plan.config.seed, "cross-fit"))
     fold = rng.permutation(np.arange(len(plan.items)) % folds)
     scores = np.empty(plan.labels.shape, np.float32)
-    for k in range(folds):
-        rows, held_out = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        fold_folder = None if folder is None else folder / f"fold-{k + 1}-of-{folds}"
-        part = fit(plan.subset(rows), folder=fold_folder, device=device, callback=callback)
-        scores[held_out] = part.logits(plan.items[held_out])
+    watch = None if is_parallel() else callback  # a worker shows no progress
+    work = partial(_fit_fold, plan, fold, folder=folder, device=device, callback=watch)
+    for k, held_out in run_parts(range(folds), work):
+        scores[fold == k] = held_out
     if folder is not None and process_group().first:
         with atomic_io.locked(folder):
             checkpoint.save_out_of_fold(folder, scores.shape, [scores])
+    return scores
+
+
+def _fit_fold(
+    plan: Plan, fold: npt.NDArray[np.int64], k: int, *, folder: Path | None, device: str, callback: StepCallback | None
+) -> npt.NDArray[np.float32]:
+    """Return the logits of the items of a fold by a model of the others."""
+    rows, held_out = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+    fold_folder = None if folder is None else folder / f"fold-{k + 1}-of-{int(fold.max()) + 1}"
+    part = fit(plan.subset(rows), folder=fold_folder, device=device, callback=callback)
+    scores: npt.NDArray[np.float32] = part.logits(plan.items[held_out])
     return scores

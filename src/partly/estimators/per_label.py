@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from partly import atomic_io, binary_relevance, items, metrics
-from partly.binary_relevance import Entries, LabelModel, SideInputs, Take, check_parameters, count_rows, expects_numbers
+from partly.binary_relevance import LabelModel, SideInputs, check_parameters, count_rows, expects_numbers
 from partly.clock import Clock, seed_for
 from partly.distributed.threads import thread_limit
 from partly.engine import claim, overwrite_guard, per_label_store, read_description
@@ -24,6 +25,7 @@ from partly.engine.training_check import warn_if_nothing_learned
 from partly.errors import CheckpointError, DataError, PartlyError, SettingError, Stopped
 from partly.estimators.classifier import Classifier
 from partly.estimators.sklearn_compat import NO_PARTIAL_FIT, classes_of, multi_label
+from partly.executors import run_parts
 from partly.labels import Labels
 from partly.labels.align import align_labels
 from partly.labels.frames import check_output_kind, to_output
@@ -178,42 +180,51 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._take(tuple(fitted), labels.names)
 
     def _fit_labels(self, x: Any, labels: Labels, told: SideInputs, home: FolderGuard | None) -> list[LabelModel]:
-        z, clock, fitted = binary_relevance.label_columns(labels), Clock(self.seed, steps=labels.shape[1]), []
+        fitted: dict[int, LabelModel] = {}
+        for label in range(labels.shape[1]):
+            stored = None if home is None else self._read_label(label, home)
+            if stored is not None:
+                fitted[label] = stored
+        missing = [label for label in range(labels.shape[1]) if label not in fitted]
+        how: dict[str, Any] = {"unknown": self.unknown, "bags": self.bags, "seed": self.seed}
+        work = partial(_fit_label, self.estimator, x, labels, binary_relevance.label_columns(labels), told, **how)
+        clock = Clock(self.seed, steps=labels.shape[1])
         with progress_callback("per-label", type(self.estimator).__name__, 1, self.progress) as watch:
-            for label, name in enumerate(labels.names):
-                take, entries = told.take(x, label), told.entries(z(label), label, self.unknown)
-                try:
-                    fitted.append(self._fit_label(label, name, take, entries, home))
-                except KeyboardInterrupt:
-                    suffix = f"; saved in {home.folder}" if home else ""
-                    raise Stopped(f"Stopped after {label} of {labels.shape[1]} labels{suffix}.") from None
+            for _ in fitted:
                 clock.tick()
-                if watch:
-                    watch(clock, {})
-        return fitted
+            try:
+                for label, model in run_parts(missing, work):
+                    fitted[label] = model
+                    if home:
+                        self._write_label(label, labels.names[label], model, home)
+                    clock.tick()
+                    if watch:
+                        watch(clock, {})
+            except KeyboardInterrupt:
+                suffix = f"; saved in {home.folder}" if home else ""
+                raise Stopped(f"Stopped after {len(fitted)} of {labels.shape[1]} labels{suffix}.") from None
+        return [fitted[label] for label in range(labels.shape[1])]
 
-    def _fit_label(self, label: int, name: str, take: Take, entries: Entries, home: FolderGuard | None) -> LabelModel:
-        """Load a label from the folder if it is finished; otherwise fit and write it."""
-        folder = None if home is None else home.folder
+    def _read_label(self, label: int, home: FolderGuard) -> LabelModel | None:
+        """Return a finished label of the folder."""
+        stored = per_label_store.read_label(home.folder, label)
+        if stored is None:
+            return None
+        where, width = str(per_label_store.label_file(home.folder, label)), per_label_store.width_of(self._description)
         way_out = " If you know who wrote it: PerLabel(..., trusted={})."
-        stored = None if folder is None else per_label_store.read_label(folder, label)
-        if stored is not None and folder is not None:
-            where, width = str(per_label_store.label_file(folder, label)), per_label_store.width_of(self._description)
-            return LabelModel.from_bytes(stored, where, self.trusted, way_out, width)
-        seed = seed_for(self.seed, "per-label", label)
-        model = binary_relevance.fit_label(self.estimator, take, entries, self.bags, seed, f"label {name!r}")
-        if home is not None and folder is not None:
-            home.check()
-            content = model.to_bytes()
-            strange = binary_relevance.find_untrusted_types(content, self.trusted)
-            if strange:  # said now, and not when hours of work are to be read again
-                raise SettingError(
-                    f"{type(self.estimator).__name__} consists of types that are not scikit-learn's own: "
-                    f"{', '.join(strange)}. To go on from {folder} they have to be loaded: say that you trust them, "
-                    f"PerLabel(..., trusted={strange}), or leave out run_dir."
-                )
-            per_label_store.write_label(folder, label, name, content)
-        return model
+        return LabelModel.from_bytes(stored, where, self.trusted, way_out, width)
+
+    def _write_label(self, label: int, name: str, model: LabelModel, home: FolderGuard) -> None:
+        home.check()
+        content = model.to_bytes()
+        strange = binary_relevance.find_untrusted_types(content, self.trusted)
+        if strange:  # said now, and not when hours of work are to be read again
+            raise SettingError(
+                f"{type(self.estimator).__name__} consists of types that are not scikit-learn's own: "
+                f"{', '.join(strange)}. To go on from {home.folder} they have to be loaded: say that you trust them, "
+                f"PerLabel(..., trusted={strange}), or leave out run_dir."
+            )
+        per_label_store.write_label(home.folder, label, name, content)
 
     # ---------------------------------------------------------------- asking
 
@@ -359,3 +370,20 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         return multi_label(super().__sklearn_tags__())
+
+
+def _fit_label(
+    estimator: Any,
+    x: Any,
+    labels: Labels,
+    column: Callable[[int], npt.NDArray[np.int8]],
+    told: SideInputs,
+    label: int,
+    *,
+    unknown: str,
+    bags: int,
+    seed: int,
+) -> LabelModel:
+    take, entries = told.take(x, label), told.entries(column(label), label, unknown)
+    where = f"label {labels.names[label]!r}"
+    return binary_relevance.fit_label(estimator, take, entries, bags, seed_for(seed, "per-label", label), where)

@@ -40,6 +40,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ import torch
 from torch import Tensor
 
 from partly.clock import Clock, seed_for
+from partly.executors import is_parallel, run_parts
 from partly.losses.terms import assume_negative, bce
 from partly.method import EntryState, Task
 from partly.pool import Pool
@@ -96,6 +98,7 @@ class Auto(SolvedReadout):
         super().__init__(task, assume_negative if only_yes else bce, {})
         self.only_yes, self.budget = only_yes, parse_budget(budget)
         self.forest = Forest(task.labels)
+        self.computed: dict[str, Any] = {}  # results of steps that were computed ahead
         labels, related = task.labels, task.labels if task.labels <= MAX_RELATED_LABELS else 0
         as_it_is = torch.stack([torch.ones(labels), torch.zeros(labels)])
         self.register_buffer("lines", as_it_is.clone())
@@ -143,61 +146,85 @@ class Auto(SolvedReadout):
         return [*self.spans, "kernels", *forests, "together"]
 
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
-        for step in self._steps(pool)[clock.step :]:
+        steps = self._steps(pool)
+        for number in range(clock.step, len(steps)):
             if self.task.config.lr and not clock.epoch:
-                self._try_step(pool, step)
+                self._try_step(pool, steps[number:])
             yield {"loss": self.best_loss()}
 
-    def _try_step(self, pool: Pool, step: str) -> None:
-        """Run one step; if it fails or exceeds the budget, leave its model out and record why."""
-        part, needed = step.split()[0], step in ("linear", "kernels", "together")
+    def _try_step(self, pool: Pool, steps: list[str]) -> None:
+        """Run the first of these steps; if it fails or exceeds the budget, leave its model out and record why."""
+        step, part = steps[0], steps[0].split()[0]
+        needed = step in ("linear", "kernels", "together")
         seconds, left_out = (self.notes.setdefault(name, {}) for name in ("seconds", "left_out"))
         begun = time.monotonic()
         if not needed and part not in left_out and sum(seconds.values()) >= self._compute_time_limit(seconds):
             left_out[part] = "the budget was spent"
         if part in left_out:
             return
-        try:
-            self._run_step(pool, step)
-        except (ArithmeticError, LookupError, MemoryError, RuntimeError, ValueError) as error:  # caused by the data
+        if step not in self.computed:
+            # On executors, the models that do not depend on each other are computed together.
+            group = [other for other in steps if self._stage(other) == self._stage(step)] if is_parallel() else [step]
+            self.computed |= dict(run_parts(group, partial(_attempt, self, pool)))
+        result, error, spent = self.computed.pop(step)
+        if error is not None:
             if needed:
-                raise
+                raise error
             left_out[part] = f"{type(error).__name__}: {error}"
-        seconds[part] = seconds.get(part, 0.0) + time.monotonic() - begun
+        else:
+            self._store(pool, step, result)
+        seconds[part] = seconds.get(part, 0.0) + max(spent, time.monotonic() - begun)
+
+    def _stage(self, step: str) -> str:
+        """Return what a step is: those of one stage are independent of each other."""
+        return "models" if step in self.spans else step.split()[0]
 
     def _compute_time_limit(self, seconds: dict[str, float]) -> float:
         amount, in_fits = self.budget
         return amount * seconds.get("linear", 0.0) if in_fits else amount
 
     @torch.no_grad()
-    def _run_step(self, pool: Pool, step: str) -> None:
+    def compute(self, pool: Pool, step: str) -> Any:
+        """Return the model of a step, if it has one; `self` stays as it is."""
         if step in self.spans:
-            self.solve(pool, step)
+            return self.compute_fit(pool, step)
+        if step == "forest":
+            return self._grow(pool)
+        return self._grow_without(pool, int(step.split()[-1]) - 1) if step.startswith("forest") else None
+
+    @torch.no_grad()
+    def _store(self, pool: Pool, step: str, result: Any) -> None:
+        if step in self.spans:
+            self.store_fit(step, result)
         elif step == "kernels":
             self.blend(pool)
-        elif step == "forest":
-            self._grow(pool)
         elif step == "together":
             self._combine(pool)
+        elif step == "forest":
+            forest, mean = result
+            self.forest.load_state_dict(forest.state_dict())
+            self.forest_mean.copy_(mean)
         else:
-            self._grow_without(pool, int(step.split()[-1]) - 1)
+            out, scores = result
+            self.get_buffer("held_out_forest")[out] = scores.to(self.device)
 
-    def _grow(self, pool: Pool) -> None:
-        """Grow the forest that predicts; out-of-fold estimates of the kernel machines are targets of unknown
-        entries."""
+    def _grow(self, pool: Pool) -> tuple[Forest, Tensor]:
+        """Return the forest that predicts, and its mean score; out-of-fold estimates of the kernel machines are targets
+        of unknown entries."""
         weights, targets = self.weights_and_targets(pool)
         seed = seed_for(self.task.config.seed, "forest")
         rows = slice(None) if len(pool) <= MAX_FOREST_ITEMS else _sample_rows(np.arange(len(pool)), seed)
         p = sigmoid(self._kernel_logits()[:, rows])
         forest_targets = combine_targets(weights[:, rows], targets[:, rows], p, self.only_yes)
-        x = _dense_rows(self.features(pool, "linear"), rows)
-        self.forest.grow(x, forest_targets, self._tree_counts(len(pool))[0], seed)
+        x, forest = _dense_rows(self.features(pool, "linear"), rows), Forest(self.task.labels)
+        forest.grow(x, forest_targets, self._tree_counts(len(pool))[0], seed)
         chunks = torch.from_numpy(x).split(BLOCK)
-        sums = [log_odds(self.forest(part.to(self.device))).sum(dim=0, dtype=torch.float64) for part in chunks]
-        self.forest_mean.copy_(torch.stack(sums).sum(dim=0) / len(x))
+        sums = [log_odds(forest(part)).sum(dim=0, dtype=torch.float64) for part in chunks]
+        return forest, torch.stack(sums).sum(dim=0) / len(x)
 
-    def _grow_without(self, pool: Pool, fold: int) -> None:
-        """Grow a small forest without a fold, with targets that did not see it, to measure the held-out loss."""
+    def _grow_without(self, pool: Pool, fold: int) -> tuple[npt.NDArray[np.intp], Tensor]:
+        """Return the items of a fold, and their scores by a small forest without it, to measure the held-out loss. Its
+        targets did not see the fold."""
         x, (weights, targets), folds = self.features(pool, "linear"), self.weights_and_targets(pool), self.fold(pool)
         used = self.counts > 0 if len(pool) >= MANY_ITEMS else torch.ones_like(self.counts, dtype=torch.bool)
         number = int(torch.where(used, self.losses, math.inf).argmin())
@@ -209,9 +236,9 @@ class Auto(SolvedReadout):
         forest = Forest(self.task.labels)
         forest.grow(_dense_rows(x, rows), forest_targets, self._tree_counts(len(pool))[1], seed)
         blocks = [torch.from_numpy(_dense_rows(x, part)) for part in np.split(out, range(BLOCK, len(out), BLOCK))]
-        scores = torch.cat([log_odds(forest(part)) for part in blocks]).to(self.device)
+        scores = torch.cat([log_odds(forest(part)) for part in blocks])
         # Centered: the mean depends on how many positives are held out, as the bias of a kernel machine does.
-        self.get_buffer("held_out_forest")[out] = scores - scores.mean(dim=0)
+        return out, scores - scores.mean(dim=0)
 
     def _tree_counts(self, items: int) -> tuple[int, int]:
         """Return the trees of the forest that predicts and of the forest without a fold."""
@@ -274,6 +301,15 @@ class Auto(SolvedReadout):
         self.notes["reason"] = explain_portfolio(
             models, together, left_out, self.only_yes, bool(self.relation.any()), self.competition.item()
         )
+
+
+def _attempt(method: Auto, pool: Pool, step: str) -> tuple[Any, Exception | None, float]:
+    """Return the result of a step, or the error that the data caused, and its seconds."""
+    begun = time.monotonic()
+    try:
+        return method.compute(pool, step), None, time.monotonic() - begun
+    except (ArithmeticError, LookupError, MemoryError, RuntimeError, ValueError) as error:
+        return None, error, time.monotonic() - begun
 
 
 def _sample_rows(rows: npt.NDArray[np.intp], seed: int) -> npt.NDArray[np.intp]:

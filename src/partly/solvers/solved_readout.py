@@ -140,16 +140,23 @@ class SolvedReadout(Method):
         least = self.losses.min().item()
         return least if math.isfinite(least) else 0.0
 
-    @torch.no_grad()
     def solve(self, pool: Pool, name: str) -> None:
         """Solve one kind of features."""
-        number = list(self.spans).index(name)
+        self.store_fit(name, self.compute_fit(pool, name))
+
+    @torch.no_grad()
+    def compute_fit(self, pool: Pool, name: str) -> folds.CrossValidatedFit:
+        """Return the solution for one kind of features."""
         weights, targets = self.weights_and_targets(pool)
-        penalty = self.task.config.penalty
         x = self.features(pool, name)
         if isinstance(x, FeatureBlocks) and not isinstance(self.union.parts[name], nn.Identity):
             x, weights = self._sample(x, weights)
-        fit = folds.solve(x, weights, targets, self.fold(pool), penalty)
+        return folds.solve(x, weights, targets, self.fold(pool), self.task.config.penalty)
+
+    @torch.no_grad()
+    def store_fit(self, name: str, fit: folds.CrossValidatedFit) -> None:
+        """Keep the solution for one kind of features."""
+        number = list(self.spans).index(name)
         self.network.head.get_parameter("weight")[:, self.spans[name]] = torch.from_numpy(fit.w)
         self.network.head.get_parameter("bias").copy_(torch.from_numpy(fit.b))
         self.losses[number], self.strengths[number] = fit.loss, fit.c
