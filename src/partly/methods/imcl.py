@@ -191,7 +191,7 @@ class Imcl(Method):
             if self.relative and not self.scale.all():
                 self._measure(known, smooth)
             weights = self.scale if self.relative else torch.ones_like(self.scale)
-            loss = known + (weights * smooth.new_tensor(self.lambdas) * smooth).sum()
+            loss = known + (weights * torch.tensor(self.lambdas).to(smooth.device) * smooth).sum()
         self.step(loss, clock, self.optimizer, *([self.graph_optimizer] if loss is not known else []))
         return {"loss": loss.item(), "known": known.item()}
 
@@ -222,7 +222,7 @@ class Imcl(Method):
         labels = own.with_side(self.vectors.fill_unknown(own.scores, own.z), self.side_weight, count)
         heard = others.with_side(self.vectors.through_graph(others.scores, others.z), self.side_weight, count)
         scales = self.scale if self.scaled_search and self.scale.all() else torch.ones_like(self.scale)
-        lambda_y, lambda_f = (scales * scales.new_tensor(self.lambdas)).tolist()
+        lambda_y, lambda_f = (scales * torch.tensor(self.lambdas).to(scales.device)).tolist()
         if self.similar_by == "features":  # used for labels too, so that both have the same weights
             labels, heard = own.features, others.features
         views = (own.features, labels, others.features, heard)

@@ -81,8 +81,9 @@ class Network(nn.Module):
 
     def width(self, shape: tuple[int, ...]) -> int:
         """Return the number of features for items of this shape."""
+        device = next((part.device for part in self.features.buffers()), None)
         with eval_mode(self), torch.no_grad():
-            return int(self.features(torch.zeros(1, *shape)).shape[1])
+            return int(self.features(torch.zeros(1, *shape, device=device)).shape[1])
 
 
 def as_maps(features: Tensor) -> Tensor:

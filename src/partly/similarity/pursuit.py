@@ -82,7 +82,7 @@ def joint_nonnegative_omp(
     arrays = {"features": features, "labels": labels, "atom_features": atom_features, "atom_labels": atom_labels}
     _check(arrays, k, exclude, solver, stop)
     within(0.0, float("inf"), lambda_y=lambda_y, lambda_f=lambda_f, tolerance=tolerance)
-    importance = features.new_tensor([lambda_y, lambda_f])
+    importance = torch.tensor([lambda_y, lambda_f], dtype=features.dtype).to(features.device)
     size = max(1, BLOCK // max(1, len(atom_labels)))
     results = [
         _Pursuit(

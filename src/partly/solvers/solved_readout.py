@@ -225,7 +225,7 @@ class SolvedReadout(Method):
 
         def read(rows: Any) -> Floats:
             part = items.take(rows if isinstance(rows, slice) else torch.from_numpy(rows))
-            standardized: Floats = ((part - mean) * factor).numpy()
+            standardized: Floats = (part - mean).mul_(factor).numpy()
             return standardized
 
         return FeatureBlocks(len(items), items.shape[0], read)
@@ -236,16 +236,17 @@ class SolvedReadout(Method):
         if isinstance(part, nn.Identity):
             return x
         width = span.stop - span.start
-        blocks = FeatureBlocks(len(pool), width, lambda rows: self._in_blocks(part, x[rows], width))
+        blocks = FeatureBlocks(len(pool), width, lambda rows: self._in_blocks(part, x, rows, width))
         return blocks[:] if len(pool) * width <= MAX_NUMBERS or len(pool) < MANY_ITEMS else blocks
 
     @torch.no_grad()
-    def _in_blocks(self, part: nn.Module, x: Features, width: int) -> Floats:
-        """Return one kind of features of some items, from standardized ones."""
-        features = np.empty((x.shape[0], width), np.float32)
-        for start in range(0, x.shape[0], BLOCK):
-            rows = torch.from_numpy(dense(x[start : start + BLOCK])).to(self.device)
-            features[start : start + BLOCK] = part(rows).cpu().numpy()
+    def _in_blocks(self, part: nn.Module, x: Features, rows: Any, width: int) -> Floats:
+        """Return one kind of features of some items, from standardized ones that are read in blocks."""
+        positions = np.arange(x.shape[0])[rows]
+        features = np.empty((len(positions), width), np.float32)
+        for start in range(0, len(positions), BLOCK):
+            block = torch.from_numpy(dense(x[positions[start : start + BLOCK]])).to(self.device)
+            features[start : start + BLOCK] = part(block).cpu().numpy()
         return features
 
     def _sample(self, x: FeatureBlocks, weights: Floats) -> tuple[FeatureBlocks, Floats]:

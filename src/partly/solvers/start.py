@@ -9,6 +9,7 @@ before training.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
@@ -109,7 +110,7 @@ class Baseline:
         return self._start(weight[fold], bias, lambda: self._fold_contrasts[fold], partial(self._fit_nested, fold))
 
     def _start(self, weight: Tensor, bias: Tensor, contrast: Made, out_of_fold: Made) -> Start:
-        features = self.method.network.features
+        features = copy.deepcopy(self.method.network.features)  # the networks may be on a GPU, and this is not
         assert isinstance(features, nn.Sequential)
         return Start(self, features, weight, bias, contrast, out_of_fold, self.body)
 
