@@ -116,7 +116,7 @@ def _train(method: Auto, x: np.ndarray, labels: Labels, steps: int | None = None
     """Its parts, one after the other."""
     pool = Pool(as_items(x), labels, 64)
     for step in STEPS[:steps]:
-        method._try_step(pool, step)
+        method._try_step(pool, [step])
 
 
 def test_the_steps_are_the_parts() -> None:
@@ -176,11 +176,11 @@ def test_a_forest_without_a_fold_has_seen_nothing_of_it() -> None:
     own = method.fold(Pool(as_items(x), labels)) == 2
     for part in (z, np.where(own[:, None], -z, z), np.where(own[:, None], 0, z)):
         pool = Pool(as_items(x), Labels.from_ternary(part.astype(np.int8)), 64)
-        method._grow_without(pool, 2)
-        found.append(method.get_buffer("held_out_forest").clone())
-    assert found[0][own].any()
-    assert not found[0][~own].any()
-    assert all(torch.equal(found[0][own], other[own]) for other in found[1:])
+        out, scores = method.compute(pool, "forest without fold 3")
+        assert out.tolist() == np.flatnonzero(own).tolist()
+        found.append(scores)
+    assert found[0].any()
+    assert all(torch.equal(found[0], other) for other in found[1:])
 
 
 def test_the_model_is_the_sum_that_was_weighed() -> None:
@@ -306,14 +306,14 @@ def _break(monkeypatch: pytest.MonkeyPatch, name: str, error: Exception) -> None
 
         monkeypatch.setattr(Forest, "grow", grow)
         return
-    solve = Auto.solve
+    solve = Auto.compute_fit
 
-    def broken(self: Auto, pool: Pool, kind: str) -> None:
+    def broken(self: Auto, pool: Pool, kind: str) -> Any:
         if kind == name:
             raise error
-        solve(self, pool, kind)
+        return solve(self, pool, kind)
 
-    monkeypatch.setattr(Auto, "solve", broken)
+    monkeypatch.setattr(Auto, "compute_fit", broken)
 
 
 def test_what_is_left_out_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,6 @@ import torch
 from torch import Tensor
 
 from partly.clock import Clock, seed_for
-from partly.executors import is_parallel, run_parts
 from partly.losses.terms import assume_negative, bce
 from partly.method import EntryState, Task
 from partly.pool import Pool
@@ -58,7 +57,7 @@ from partly.solvers.calibration import calibrate, reweight_by_missingness
 from partly.solvers.forest import Forest, log_odds
 from partly.solvers.logistic import Features, Floats, sigmoid
 from partly.solvers.many_items import MANY_ITEMS
-from partly.solvers.portfolio import blend_with_forest, explain_portfolio, parse_budget
+from partly.solvers.portfolio import blend_with_forest, compute_steps, explain_portfolio, parse_budget
 from partly.solvers.pseudo_targets import combine_targets, estimate_targets
 from partly.solvers.relations import MIN_LABELS_PER_ITEM, compete, relate
 from partly.solvers.solved_readout import BLOCK, SolvedReadout, declare_held_out_state, dense
@@ -163,17 +162,16 @@ class Auto(SolvedReadout):
         if part in left_out:
             return
         if step not in self.computed:
-            # On executors, the models that do not depend on each other are computed together.
-            group = [other for other in steps if self._stage(other) == self._stage(step)] if is_parallel() else [step]
-            self.computed |= dict(run_parts(group, partial(_attempt, self, pool)))
-        result, error, spent = self.computed.pop(step)
+            peers = [other for other in steps if self._stage(other) == self._stage(step)]
+            self.computed |= compute_steps(partial(self.compute, pool), step, peers)
+        result, error = self.computed.pop(step)
         if error is not None:
             if needed:
                 raise error
             left_out[part] = f"{type(error).__name__}: {error}"
         else:
             self._store(pool, step, result)
-        seconds[part] = seconds.get(part, 0.0) + max(spent, time.monotonic() - begun)
+        seconds[part] = seconds.get(part, 0.0) + time.monotonic() - begun
 
     def _stage(self, step: str) -> str:
         """Return what a step is: those of one stage are independent of each other."""
@@ -301,15 +299,6 @@ class Auto(SolvedReadout):
         self.notes["reason"] = explain_portfolio(
             models, together, left_out, self.only_yes, bool(self.relation.any()), self.competition.item()
         )
-
-
-def _attempt(method: Auto, pool: Pool, step: str) -> tuple[Any, Exception | None, float]:
-    """Return the result of a step, or the error that the data caused, and its seconds."""
-    begun = time.monotonic()
-    try:
-        return method.compute(pool, step), None, time.monotonic() - begun
-    except (ArithmeticError, LookupError, MemoryError, RuntimeError, ValueError) as error:
-        return None, error, time.monotonic() - begun
 
 
 def _sample_rows(rows: npt.NDArray[np.intp], seed: int) -> npt.NDArray[np.intp]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from partly.errors import SettingError
+from partly.executors import is_parallel, run_parts
 from partly.solvers.blending import MIN_GAIN, Blend, blend_or_first, relative_gains
 from partly.solvers.logistic import Floats
 
 DEFAULT_MINUTES = 5.0  # of a portfolio
 FOREST_WEIGHT = 0.6  # weight of a forest that is as good as the best kernel machine
 DEFICIT_SHARE, DEFICIT_FLOOR = 0.15, 0.02  # its weight decays with deficit / (share of the best gain + floor)
+Outcome = tuple[Any, Exception | None]  # result of a step, or its error
 
 
 def explain_portfolio(
@@ -59,3 +63,16 @@ def parse_budget(budget: float | str | None) -> tuple[float, bool]:
     if not amount > 0:
         raise SettingError(f"budget = {budget!r} should be minutes (5), or multiples of a plain fit ('20x').")
     return (amount, True) if in_fits else (amount * 60, False)
+
+
+def compute_steps(compute: Callable[[str], Any], step: str, peers: list[str]) -> dict[str, Outcome]:
+    """Return the result of a step, or the error that the data caused; on executors, those of its peers too, which do
+    not depend on each other."""
+    return dict(run_parts(peers if is_parallel() else [step], partial(_attempt, compute)))
+
+
+def _attempt(compute: Callable[[str], Any], step: str) -> Outcome:
+    try:
+        return compute(step), None
+    except (ArithmeticError, LookupError, MemoryError, RuntimeError, ValueError) as error:
+        return None, error
