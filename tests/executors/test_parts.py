@@ -57,7 +57,7 @@ def test_auto_and_its_folds_have_the_same_bits(monkeypatch: pytest.MonkeyPatch) 
 
     expected = fitted()
     with parallel_config(count=1), monkeypatch.context() as patch:
-        patch.setattr(Auto, "compute", None)  # nothing is computed in this process
+        patch.setattr(Auto, "compute_fit", None)  # nothing is computed in this process
         found = fitted()
     assert all((a == b).all() for a, b in zip(found, expected, strict=True))
 
