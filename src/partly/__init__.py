@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from partly import moved
 
-__version__ = "0.2.0"  # the only definition; CITATION.cff and CHANGELOG.md are compared with it by a test
+__version__ = "0.3.0"  # the only definition; CITATION.cff and CHANGELOG.md are compared with it by a test
 
 if TYPE_CHECKING:
     from partly import (
