@@ -74,7 +74,7 @@ def test_the_same_answer_twice_is_written_once(tmp_path: Path) -> None:
     assert first == second
     assert first.implied == {"animal": "yes"}
     assert len([one for one in made.ledger.show("item 0") if one.label == "cat"]) == 1
-    with pytest.raises(ApiError, match="answered or settled already"):
+    with pytest.raises(ApiError, match="You have answered this question already, perhaps in another window"):
         made.queue.answer(made.person(), question.id, "no", 1.0, "label")
 
 

@@ -68,7 +68,9 @@ def test_seconds_of_a_label_are_drawn_to_the_usual_pace_of_the_view(tmp_path: Pa
     np.testing.assert_allclose(
         replace(snapshot, questions=snapshot.questions[:2]).seconds_per_answer("item"), [2] * 4
     )  # nobody was there yet
-    assert snapshot.median_seconds_by_view() == {"label": 2.0, "item": 6.5}
+    pose(made, [(1, 0)])
+    answer_all(made, "no", 17.0, view="item")
+    assert read_snapshot(made.queue).mean_seconds_by_view() == {"label": 2.0, "item": 10.0}
 
 
 def test_arms(tmp_path: Path) -> None:

@@ -214,6 +214,8 @@ class QuestionQueue:
             return SavedAnswer(question, value, implied, row.probability, _standing(connection, person), batch)
 
     def _check_open(self, connection: Connection, row: Row[Any], person: Person) -> None:
+        if row.state == "answered" and row.person == person.id:
+            raise ApiError("You have answered this question already, perhaps in another window.", 409)
         if row.state != "open" or row.person != person.id:
             raise ApiError("This question belongs to another person, or was answered or settled already.", 409)
         if row.label in self._read_hidden_labels(connection):

@@ -103,12 +103,12 @@ class Snapshot:
         usual = float(np.mean([row.seconds for row in in_view or timed] or [DEFAULT_SECONDS]))
         return np.maximum((totals + PRIOR_ANSWERS * usual) / (counts + PRIOR_ANSWERS), MIN_SECONDS)
 
-    def median_seconds(self) -> float:
-        return float(np.median([row.seconds for row in self.answers if row.seconds] or [DEFAULT_SECONDS]))
+    def mean_seconds(self) -> float:
+        return float(np.mean([row.seconds for row in self.answers if row.seconds] or [DEFAULT_SECONDS]))
 
-    def median_seconds_by_view(self) -> dict[str, float]:
+    def mean_seconds_by_view(self) -> dict[str, float]:
         times = {view: [row.seconds for row in self.answers if row.view == view and row.seconds] for view in VIEWS}
-        return {view: float(np.median(seconds)) for view, seconds in times.items() if seconds}
+        return {view: float(np.mean(seconds)) for view, seconds in times.items() if seconds}
 
     # ---------------------------------------------------------------- agreement and models
 
