@@ -108,3 +108,17 @@ def test_a_model_of_features_that_were_made_of_pictures_takes_pictures(tmp_path:
     card = (tmp_path / "card.md").read_text()
     assert "A multi-label classifier of pictures with 2 labels" in card
     assert "- 12 items: features of" in card
+
+
+def test_a_card_says_how_much_a_teacher_weighs(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x, truth = rng.normal(size=(80, 3)), rng.integers(0, 2, (80, 2))
+    model = Classifier("bce", "linear", teacher=truth + 0.3 * rng.normal(size=truth.shape), progress=False)
+    model.fit(x, np.where(rng.random(truth.shape) < 0.7, truth, np.nan))
+    export.model_card(model, tmp_path / "card.md")
+    assert model.teacher_ is not None
+    pooled = model.teacher_["pooled"]
+    (weight,) = pooled["teachers"]
+    assert weight > 0.1
+    words = f"with the weights: model {pooled['model']:.2f}, scores {weight:.2f}."
+    assert words in (tmp_path / "card.md").read_text()

@@ -154,6 +154,7 @@ def test_pictures_at_the_size_that_the_backbone_looks_at(tmp_path: Path) -> None
     export.to_onnx(model, tmp_path / "model.onnx")
     session = session_of(tmp_path / "model.onnx")
     assert session.get_inputs()[0].shape[1:] == [3, 32, 32]
+    assert session.get_modelmeta().custom_metadata_map["backbone"] == "efficientnet-lite0"  # inside the graph
     x = torch.from_numpy(pictures(32)).permute(0, 3, 1, 2).contiguous()
     with torch.inference_mode():
         expected = model.fitted_.method(model.fitted_.body(x))

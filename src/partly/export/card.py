@@ -66,6 +66,7 @@ def render_card(fitted: FittedModel, onnx: str) -> str:
         chosen_by=_find_validation_scores(fitted),
         reason=fitted.method.notes.get("reason", ""),
         own_thresholds=fitted.has_thresholds,
+        teacher=None if fitted.teaching is None else fitted.teaching.combination.weights(),
         oracle=fitted.method.needs_truth,
         scored=scored,
         measured_on=None if scored is None else _describe_evaluation(fitted, scored),

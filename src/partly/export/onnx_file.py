@@ -58,7 +58,8 @@ def metadata(fitted: FittedModel, graph_input: GraphInput) -> dict[str, str]:
         "preparation": graph_input.preparation,
         "trained_on": {key: data[key] for key in ("kind", "shape", "sha256", "labels_sha256")},
     }
-    names = {"method": recipe.method, "head": recipe.head, "backbone": recipe.backbone or "none"}
+    backbone = data["made_of"]["backbone"] if "made_of" in data else recipe.backbone
+    names = {"method": recipe.method, "head": recipe.head, "backbone": backbone or "none"}
     encoded = {name: json.dumps(value, ensure_ascii=False) for name, value in values.items()}
     return {"producer": f"partly {partly.__version__}", **names, **encoded}
 
