@@ -28,7 +28,7 @@ LOW_PROBABILITIES = (
 )
 ONLY_YES = (
     "No evaluation entry is known to be no, so every prediction of yes would count as right: mAP, precision, F1, exact "
-    "match and P@k are undefined (–). Recall is defined."
+    "match and P@k are undefined (–)."
 )
 
 
