@@ -94,7 +94,7 @@ def score_lines(report: page.Report, data: Dataset, hold: npt.NDArray[np.int64],
     if margin == margin and scores["mAP"] == scores["mAP"]:
         numbers[0] += f" ± {margin:.3f} (95 %)"
     at = "0.5" if run.own is None else "the model's own thresholds"
-    lines.append(f"  {'   '.join(numbers)}" + (f"   (F1 at {at})" if np.isfinite(found["micro_f1"]) else ""))
+    lines.append(f"  {'   '.join(numbers)}" + (f"   (F1 at {at})" if np.isfinite(scores["micro_f1"]) else ""))
     if run.missing is not None:
         lines += run.missing.describe()
     if run.uncorrected is not None:
