@@ -133,8 +133,16 @@ def test_missing_at_random_is_never_assumed_silently() -> None:
     assert asked.filled == 0
     assert len(asked.questions[0])
     assert "no test can show that entries are missing at random" in asked.words[0]
+    assert not any("No questions are open" in sentence for sentence in asked.words)
     assumed = partly.complete(MODEL, X, OBSERVED, 0.9, missing="at-random")
     assert "rest on the assumption that entries are missing at random" in assumed.words[0]
+
+
+def test_a_result_without_questions_says_why() -> None:
+    """So few entries are unknown that no number of answers certifies the precision."""
+    few = partly.complete(MODEL, X[:40], OBSERVED[np.arange(40)], 0.9)
+    assert (few.filled, len(few.questions[0])) == (0, 0)
+    assert "No questions are open: none is likely to certify a threshold." in few.words[4]
 
 
 def test_no_no_is_filled_in_where_none_is_wanted() -> None:
