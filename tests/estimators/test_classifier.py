@@ -559,6 +559,8 @@ def test_pictures_and_features_are_not_confused(tmp_path: Path) -> None:
         seen.predict(np.zeros((4, 3)))
     with pytest.raises(DataError, match=r"trained on features of \[5\]; these are pictures of \[3, 16, 16\]"):
         model().fit(X, Y).predict(pictures())
+    with pytest.raises(DataError, match=r"these are texts of .*\. If they are file names, read the files"):
+        model().fit(X, Y).predict(["a.jpg", "b.jpg"])
 
 
 def test_a_model_of_a_table_can_be_fitted_to_pictures_and_back() -> None:

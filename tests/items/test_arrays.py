@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -228,3 +229,8 @@ def test_a_tensor_is_taken_for_its_numbers() -> None:
     x = torch.randn(3, 2)
     for one in (x.bfloat16(), x.requires_grad_(), x.detach().half()):
         assert torch.equal(as_items(one).take(slice(None)), one.detach().float())
+
+
+def test_a_list_of_paths_is_refused_with_a_way_out() -> None:
+    with pytest.raises(DataError, match=r"X holds paths\. Read the files of a folder: partly\.read\(FOLDER\)\.items"):
+        as_items([Path("a.jpg"), Path("b.jpg")])

@@ -153,8 +153,8 @@ class Completion:
             sentences.append(f"{open_questions} questions are open. Their answers may {effect}.")
         elif self.certification.why and not self.filled and self.terms.budget:
             sentences.append(
-                "No questions are open: none is likely to certify a threshold. Add known labels first, for example with "
-                "`partly query`, or lower the precision."
+                "No questions are open: none is likely to certify a threshold. Add known labels first, for example "
+                "with `partly query`, or lower the precision."
             )
         names, fillable = self.entry_scores.names, self.entry_scores.fillable
         skipped = [name for name, usable in zip(names, fillable, strict=True) if not usable]

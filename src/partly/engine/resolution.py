@@ -205,9 +205,10 @@ def match_training(items: Items, trained: Items) -> Items:
     """Return items resized, encoded, ordered and conditioned like training items; refuse other kinds and columns."""
     matched = reorder_features(encode_like(resize_like(items, trained), trained), trained.names)
     if (matched.kind, matched.shape) != (trained.kind, trained.shape):
+        hint = " If they are file names, read the files: partly.read(FOLDER).items." if matched.kind == "texts" else ""
         raise DataError(
             f"The model was trained on {trained.kind} of {list(trained.shape)}; these are {matched.kind} of "
-            f"{list(matched.shape)}."
+            f"{list(matched.shape)}.{hint}"
         )
     return prepare_like(matched, trained)
 

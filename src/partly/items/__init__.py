@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from partly.errors import DataError
 from partly.items.arrays import Arrays, features, image_array
 from partly.items.columns import (
     as_frame,
@@ -174,6 +176,8 @@ def as_items(x: Any, where: str = "X") -> Items:
     if is_items(x):
         return x
     x = to_numpy(x)
+    if isinstance(x, list | tuple) and isinstance(next(iter(x), None), PurePath):
+        raise DataError(f"{where} holds paths. Read the files of a folder: partly.read(FOLDER).items.")
     if sp.issparse(x):
         return sparse_features(x, where)
     if are_texts(x):
