@@ -61,8 +61,8 @@ class Clock:
 
     # ---------------------------------------------------------------- gradient accumulation
 
-    def grouped(self, batches: int) -> Clock:
-        """Return the clock in groups of `batches` batches."""
+    def group_batches(self, batches: int) -> Clock:
+        """Return the clock that counts groups of `batches` batches as steps."""
         if batches == 1:
             return self
         return replace(self, steps=-(-self.steps // batches), step=self.step // batches)

@@ -68,7 +68,7 @@ class RenamedAttribute:
 
 
 def make_getattr(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a `__getattr__` for a module, by which former names (old: new) still work, with a warning."""
+    """Return a `__getattr__` that keeps the former names (old: new) of a module working, with a warning."""
 
     def __getattr__(name: str) -> Any:
         if name not in names:

@@ -12,7 +12,7 @@ from torch import Tensor
 def largest(values: Tensor, among: Tensor, count: int) -> Tensor:
     """The `count` largest values among some entries (or all of these, if they are fewer): a mask of the same shape.
 
-    Exactly that many: of equal values some are in and some out, the same ones each time.
+    The number is exact: ties are broken, in the same way each time.
     """
     candidates = among.flatten().nonzero().squeeze(1)
     best = values.flatten()[candidates].topk(min(count, len(candidates)), sorted=False).indices
@@ -22,12 +22,12 @@ def largest(values: Tensor, among: Tensor, count: int) -> Tensor:
 
 
 def smallest(values: Tensor, among: Tensor, count: int) -> Tensor:
-    """The `count` smallest values among some entries, as `largest`."""
+    """Return a mask of the `count` smallest values among some entries, like `largest`."""
     return largest(-values, among, count)
 
 
 def share_of(share: float, total: int) -> int:
-    """A share as a count, rounded up: 2 % of 6 entries is 1 entry, and a third of them is 2."""
+    """Return a share as a count, rounded up: 2 % of 6 entries makes 1, a third makes 2."""
     return math.ceil(share * total - 1e-9)  # 0.07 x 100 is a little more than 7
 
 

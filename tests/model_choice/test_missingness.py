@@ -80,7 +80,7 @@ def test_blocks_in_any_order_give_the_same_sums() -> None:
     whole = EntrySums(labels)
     whole.add(np.arange(len(p)), p)
     parts, order = EntrySums(labels), np.random.default_rng(0).permutation(len(p))
-    assert [len(block) for _, block in parts.passing((rows, p[rows]) for rows in np.array_split(order, 7))]
+    assert [len(block) for _, block in parts.pass_through((rows, p[rows]) for rows in np.array_split(order, 7))]
     np.testing.assert_allclose(parts.sums, whole.sums)
     np.testing.assert_allclose(parts.missingness.hidden_yes, whole.missingness.hidden_yes)
 

@@ -153,7 +153,7 @@ def test_without_the_module_nothing_is_loaded(tmp_path: Path) -> None:
         ({"backbone": "small-conv"}, ROWS, r"features need none"),
         ({"backbone": nn.Linear(7, 4), "method": "auto", "head": "kernel"}, ROWS, None),
         ({"backbone": nn.Linear(7, 4), "head": "none"}, ROWS, r"makes 4 numbers of an item; there are 3 labels"),
-        ({"head": nn.Linear(7, 2)}, ROWS, r"head: of features \[2, 7\] it makes \[2, 2\]; logits \[2, 3\] are needed"),
+        ({"head": nn.Linear(7, 2)}, ROWS, r"head: makes \[2, 2\] of features \[2, 7\]; it must make logits \[2, 3\]"),
         ({"head": nn.Linear(6, 3)}, ROWS, r"head: features \[2, 7\]: Linear fails"),
     ],
 )

@@ -15,9 +15,9 @@ from partly.data import read
 from partly.items import ImageFiles, as_items, texts
 from partly.report.examples import (
     DIMMED,
+    MAX_PNG_SIDE,
     MAX_TEXT_LENGTH,
     PREVIEW_SIDE,
-    TINY_SIDE,
     highlight_evidence,
     image_uri,
     make_previews,
@@ -37,10 +37,10 @@ def test_pictures_are_small_and_keep_their_proportions(shape: tuple[int, int, in
     assert max(height, width) == min(PREVIEW_SIDE, max(shape))
     assert height / width == pytest.approx(shape[0] / shape[1], rel=0.02)
     address = image_uri(preview.pixels)
-    assert address.startswith(f"data:image/{'png' if max(shape) <= TINY_SIDE else 'jpeg'};base64,")
+    assert address.startswith(f"data:image/{'png' if max(shape) <= MAX_PNG_SIDE else 'jpeg'};base64,")
     assert opened(address).size == (width, height)
     assert len(address) < 40_000  # of noise, which no picture is
-    if max(shape) <= TINY_SIDE:
+    if max(shape) <= MAX_PNG_SIDE:
         np.testing.assert_array_equal(np.asarray(opened(address)).reshape(shape), pixels[1])
 
 

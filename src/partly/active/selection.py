@@ -78,7 +78,8 @@ def select_questions(
     labels : Labels
         All known entries, including those that the hierarchy implies. They are never asked.
     hierarchy : Hierarchy, optional
-        A label and its ancestor may decide each other, so only the one with the higher score is asked about an item.
+        An answer about a label may decide its ancestor or descendant, so of such a pair only the one with the higher
+        score is asked about an item.
     asked : pair of arrays, optional
         Rows and columns of entries that were asked before and are not asked again.
     settings : mapping, optional

@@ -130,13 +130,13 @@ def _model_votes(queue: QuestionQueue, connection: Connection) -> dict[tuple[str
     """Return what language models say about entries where people say the opposite, by item and label."""
     store = queue.ledger.store
     history = replay(reader.read_batches(store, connection))
-    found = find_contradictions(store, connection, history)
-    if not found:
+    contradictions = find_contradictions(store, connection, history)
+    if not contradictions:
         return {}
     items, labels = reader.item_names(store, connection), history.vocabulary.labels
     return {
         (items[entry.item], labels[entry.label].name): tuple((name, VALUE_NAMES[z]) for name, z in entry.models)
-        for entry in found
+        for entry in contradictions
     }
 
 

@@ -129,7 +129,7 @@ class Trainer:
         taught = self._teacher_probabilities(pool, known)
         selected = selection.cold_start(pool, self.dataset.items, count - len(random), taught)
         drafts = selection.interleave(selected, _random_drafts(random), [], rng)
-        self._pose(drafts, known, answers=answers, seconds=0.0, query=BEFORE_MODEL, found={})
+        self._pose(drafts, known, answers=answers, seconds=0.0, query=BEFORE_MODEL, findings={})
         return len(drafts)
 
     def _add_new_labels(self) -> None:
@@ -163,12 +163,12 @@ class Trainer:
         self.say("Selecting questions.")
         drafts = self._select(fitted, known, snapshot)
         seconds, query = time.monotonic() - started, self.config.query
-        self._pose(drafts, known, answers=len(snapshot.answers), seconds=seconds, query=query, found=measured)
+        self._pose(drafts, known, answers=len(snapshot.answers), seconds=seconds, query=query, findings=measured)
         return len(drafts)
 
-    def _pose(self, drafts: list[QuestionDraft], known: Labels, *, found: dict[str, Any], **values: Any) -> None:
-        found = found | {VOCABULARY: self.queue.ledger.vocabulary().version}
-        values |= {"known": int(known.known_per_item().sum()), "found": json.dumps(found)}
+    def _pose(self, drafts: list[QuestionDraft], known: Labels, *, findings: dict[str, Any], **values: Any) -> None:
+        findings = findings | {VOCABULARY: self.queue.ledger.vocabulary().version}
+        values |= {"known": int(known.known_per_item().sum()), "found": json.dumps(findings)}
         self.queue.pose(values, drafts)
 
     def _fit(self, known: Labels) -> engine.FittedModel | None:

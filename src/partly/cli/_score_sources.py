@@ -37,9 +37,9 @@ class Source:
         if self.items is not None:
             if self.items.digest() == read_description(self.path)["data"]["sha256"]:
                 self.notes.append(TRAINED_ON.format(self.path, self.path / "report.html"))
-            return gather_known(entries.passing(self.blocks()), self.truth), entries.missingness
+            return gather_known(entries.pass_through(self.blocks()), self.truth), entries.missingness
         file = self._open()
-        known = gather_known(entries.passing(file.blocks(self.truth)), self.truth)
+        known = gather_known(entries.pass_through(file.blocks(self.truth)), self.truth)
         if file.blank:
             entries.testable = False
             self.notes.append(

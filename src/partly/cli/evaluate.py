@@ -182,8 +182,8 @@ def _read_audit(path: Path, truth: Labels) -> Labels:
     from partly.labels import Labels
 
     if is_question_file(path):
-        given = read_answers(path, truth)
-        return Labels.from_codes(given.rows, given.columns, given.z > 0, truth.names, truth.given_ids, len(truth))
+        answers = read_answers(path, truth)
+        return Labels.from_codes(answers.rows, answers.columns, answers.z > 0, truth.names, truth.given_ids, len(truth))
     return files.read_labels(path)
 
 
@@ -207,10 +207,10 @@ def _score_with_hierarchy(source: Source, request: Request, threshold: float) ->
     truth = source.truth
     assert request.hierarchy is not None
     hierarchy = read_hierarchy(request.hierarchy, truth.names)
-    found = metrics.hierarchical(source.blocks(), truth, hierarchy, threshold, confidence=request.confidence)
+    scores = metrics.hierarchical(source.blocks(), truth, hierarchy, threshold, confidence=request.confidence)
     implied = hierarchy.deduce(truth)
     value, ends = federated_mean(gather_known(source.blocks(), implied), implied, request.confidence)
-    return {"federated_mAP": value} | found | {"intervals": {"federated_mAP": ends} | found["intervals"]}
+    return {"federated_mAP": value} | scores | {"intervals": {"federated_mAP": ends} | scores["intervals"]}
 
 
 # ---------------------------------------------------------------- output

@@ -198,8 +198,8 @@ def show(
         return
     observed = opened.labels(at, policy=policy)
     row = observed.rows([observed.ids.index(item)])[0].tolist() if item in observed.ids else []
-    seen = {name for name, z in zip(observed.names, row, strict=False) if z}
-    lines = [f"{name}: {value}" + ("" if name in seen else " (of a model)") for name, value in known.items()]
+    observed_names = {name for name, z in zip(observed.names, row, strict=False) if z}
+    lines = [f"{name}: {value}" + ("" if name in observed_names else " (of a model)") for name, value in known.items()]
     print("\n".join(lines or ["No label is known."]))
     if statements:
         print("\nStatements")

@@ -21,7 +21,7 @@ from partly.report.plots import Style
 
 CERTAINTIES = {"clear": "clear win", "shared": "shared lead", "open": "no winner", "alone": "one method"}
 MAX_OPEN_TABLES = 4  # more tables are collapsed
-SHOWN_OPTIONS = (  # of the configuration that was run
+SHOWN_OPTIONS = (  # of the configuration of a run
     *("epochs", "batch_size", "lr", "weight_decay", "optimizer", "schedule", "schedule_settings"),
     *("accumulate", "average", "precision", "compile", "backbone", "backbone_settings"),
 )
@@ -35,13 +35,15 @@ def write(
 
 
 def render(records: Sequence[Record], title: str = "Comparison", over: str = "", note: str = "") -> str:
-    """Return the report as HTML. over: a method to compare the others with; note: on the data."""
+    """Return the report as HTML. over: the method to compare the others with; note: a remark on the data."""
     groups = gather(records)
     if not groups:
-        raise DataError("There is no comparison to report on: these records contain no method with hidden labels.")
+        raise DataError(
+            "There is no comparison to report on: these records contain no method that was trained with hidden labels."
+        )
     ranked = [group for group in groups if not group.reason_withheld]
     by_validation = verdict.judge(ranked)
-    order = [name for verdicts in by_validation[:1] for name in verdicts[0].ranking.names]
+    order = list(by_validation[0][0].ranking.names) if by_validation else []
     styles = charts.choose_styles(groups)
     filters: dict[str, Any] = {
         "number": markdown.format_mean,
@@ -56,8 +58,8 @@ def render(records: Sequence[Record], title: str = "Comparison", over: str = "",
         verdicts=[_describe_verdicts(verdicts, styles) for verdicts in by_validation],
         has_sound_baseline=bool(ranked),
         sections=[
-            {"heading": heading, "groups": [(group, _draw(group, order, styles)) for group in same]}
-            for heading, same in markdown.by_scenario(groups)
+            {"heading": heading, "groups": [(group, _draw(group, order, styles)) for group in section]}
+            for heading, section in markdown.by_scenario(groups)
         ],
         over=over,
         gains=markdown.compute_gains(ranked, over) if over else [],
@@ -79,7 +81,7 @@ def _count(records: Sequence[Record], groups: Sequence[Group]) -> dict[str, int]
 
 
 def _describe_verdicts(verdicts: Sequence[Verdict], styles: Mapping[str, Style]) -> dict[str, Any]:
-    """Verdict of one kind of validation, that of each scenario, and a chart of the ranks for each."""
+    """Return the overall verdict of one kind of validation, and the verdict and rank chart of each scenario."""
     overall, *scenarios = verdicts
     return {
         "validation": overall.validation,
@@ -112,7 +114,7 @@ def _draw(group: Group, order: Sequence[str], styles: Mapping[str, Style]) -> An
 
 
 def _describe_origin(records: Sequence[Record]) -> dict[str, Any]:
-    """Versions, data, training options and masks, each once."""
+    """Return the distinct versions, data sets, training options and masks, and the total hours."""
     masks = {(record["data"], record["scenario"], record["seed"]): record["mask_sha256"] for record in records}
     return {
         "common": {name: sorted({str(record[name]) for record in records}) for name in ("partly", *ORIGIN)},

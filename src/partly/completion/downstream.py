@@ -34,8 +34,8 @@ class Benefit:
     high: float
 
     @property
-    def judged(self) -> str:
-        """Subject of the criterion. A log loss may differ although the order of the items does not."""
+    def subject(self) -> str:
+        """What the criterion measures. A log loss may differ although the order of the items does not."""
         return "the predicted probabilities" if self.criterion == "log-loss" else "the ranking"
 
     @property
@@ -47,8 +47,8 @@ class Benefit:
         difference = self.completed - self.observed
         interval = f"difference {difference:+.4f}, 95 % interval {self.low:+.4f} to {self.high:+.4f}"
         if self.high < 0:
-            return f"{scores} ({interval}): completing HURT {self.judged}. Train on the observed labels."
-        verdict = f"completing helped {self.judged}" if self.low > 0 else "no significant difference"
+            return f"{scores} ({interval}): completing HURT {self.subject}. Train on the observed labels."
+        verdict = f"completing helped {self.subject}" if self.low > 0 else "no significant difference"
         return f"{scores} ({interval}): {verdict}."
 
 

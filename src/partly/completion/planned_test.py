@@ -1,4 +1,4 @@
-"""Exact test of a zone by a planned number of draws without replacement, with a few looks on the way.
+"""Exact test of a zone by a planned number of draws without replacement, with a few interim looks.
 
 The test bounds the number of wrong entries in a zone. At each look it compares the errors so far with a limit. The
 limits become stricter the earlier the look (O'Brien and Fleming, 1979), so that looks cost little power. They are

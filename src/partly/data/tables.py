@@ -45,7 +45,7 @@ GROUP_CELLS = 1 << 24  # of a Parquet row group: every group costs some bytes pe
 MAX_LISTED_FAULTS = 5
 INVALID = 2  # a cell that is no spelling of yes, no or unknown
 UNCERTAIN = 3  # a cell that is marked as uncertain
-# Numbers that are equal are one key here: 1.0, True and Decimal(1) are found under 1.
+# 1.0, True and Decimal(1) equal 1, so the key 1 serves them too.
 CELL_VALUES: dict[object, int] = {
     1: 1,
     0: -1,
@@ -89,7 +89,7 @@ class CsvTable:
         width = len(self.header)
         widths = _count_widths(self.path, self.separator)
         if widths.keys() <= {width, 0}:  # 0: a blank line
-            return widths[width] - 1
+            return widths[width] - 1  # without the header
         ragged = Faults(self, "rows that are not as wide as the header")
         for row, (_, cells) in enumerate(self._records(), -1):
             if len(cells) != width:
@@ -150,7 +150,7 @@ class Table(Protocol):
 
 
 def is_table(path: Path) -> bool:
-    """Return whether a file is a table, by its suffix; JSON by its content, since other formats use it too."""
+    """Return whether a file is a table: by its suffix, or for JSON, which other formats use too, by its content."""
     return format_suffix(path) in (*SUFFIXES, ".xlsx") or is_records(path)
 
 
@@ -165,7 +165,7 @@ def open_table(path: Path) -> Table:
     return kinds.get(format_suffix(path), CsvTable)(path)
 
 
-def _separator(path: Path) -> str:
+def _separator_to_write(path: Path) -> str:
     return "\t" if format_suffix(path) == TSV else ","
 
 
@@ -180,26 +180,26 @@ def write_table(path: Path, schema: Any, batches: Iterator[Any]) -> None:
     """Write a table, completely or not at all: text in quotes, a missing cell blank (CSV) or null (Parquet, JSON)."""
     # Fractions hardly ever repeat, and building a dictionary takes more than half of the time.
     use_dictionary = not any(pa.types.is_floating(column.type) for column in schema)
-    options = arrow_csv.WriteOptions(delimiter=_separator(path))
+    options = arrow_csv.WriteOptions(delimiter=_separator_to_write(path))
     writers: dict[str, Callable[..., Any]] = {
         ".parquet": partial(pq.ParquetWriter, use_dictionary=use_dictionary),
         ".jsonl": _JsonWriter,
     }
-    plain = format_suffix(path) in writers  # spreadsheets run formulas of CSV files only
+    is_csv = format_suffix(path) not in writers  # spreadsheets run formulas of CSV files only
     writer = writers.get(format_suffix(path), partial(arrow_csv.CSVWriter, write_options=options))
     guard = FormulaGuard(path)
-    written_schema = schema if plain else guard.header(schema)
+    written_schema = guard.header(schema) if is_csv else schema
     with open_compressed(path) as file, writer(file, written_schema) as table:
         for batch in batches:
-            table.write_batch(batch if plain else guard.batch(batch, written_schema))
+            table.write_batch(guard.batch(batch, written_schema) if is_csv else batch)
     guard.warn()
 
 
 @contextmanager
 def for_spreadsheets(wanted: bool = True) -> Iterator[None]:
-    """Context manager that writes CSV cells which a spreadsheet would run as formulas with a leading '.
+    """Put a ' before CSV cells that a spreadsheet would run as formulas, in all files written in this context.
 
-    A spreadsheet then shows them unchanged; when the file is read back, the ' is part of the name.
+    A spreadsheet does not show the '; when the file is read back, it is part of the name.
     """
     token = _SAFE.set(wanted)
     try:
@@ -210,11 +210,11 @@ def for_spreadsheets(wanted: bool = True) -> Iterator[None]:
 
 _SAFE: ContextVar[bool] = ContextVar("safe", default=False)
 FORMULA = r"^[=+\-@\t\r]"  # start of a cell that a spreadsheet runs
-NUMBER = r"^[+-]?[0-9]*[.]?[0-9]+([eE][+-]?[0-9]+)?$"  # harmless
+NUMBER = r"^[+-]?[0-9]*[.]?[0-9]+([eE][+-]?[0-9]+)?$"  # starts like a formula, but is harmless
 
 
 class FormulaGuard:
-    """Cells of one CSV file that a spreadsheet would run: escapes them if requested, otherwise warns."""
+    """Escapes cells of one CSV file that a spreadsheet would run if this was requested, and otherwise warns of them."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.safe, self.count, self.first = path, _SAFE.get(), 0, ""
@@ -227,12 +227,14 @@ class FormulaGuard:
         return pa.record_batch(list(columns), schema)
 
     def _column(self, column: Any) -> Any:
-        runs = pc.and_(pc.match_substring_regex(column, FORMULA), pc.invert(pc.match_substring_regex(column, NUMBER)))
-        formulas = column.filter(runs.fill_null(False))
+        is_formula = pc.and_(
+            pc.match_substring_regex(column, FORMULA), pc.invert(pc.match_substring_regex(column, NUMBER))
+        )
+        formulas = column.filter(is_formula.fill_null(False))
         if not len(formulas):
             return column
         self.count, self.first = self.count + len(formulas), self.first or formulas[0].as_py()
-        return pc.if_else(runs, pc.binary_join_element_wise("'", column, ""), column) if self.safe else column
+        return pc.if_else(is_formula, pc.binary_join_element_wise("'", column, ""), column) if self.safe else column
 
     def warn(self) -> None:
         if self.count and not self.safe:
@@ -298,7 +300,7 @@ class Faults:
 def parse_ternary(
     column: Any, unsure: Callable[[object], bool] = lambda _: False, missing: Sequence[str] = ()
 ) -> npt.NDArray[np.int8]:
-    """Parse cells as +1, -1 or 0; as UNCERTAIN where `unsure`, and as INVALID if they are none of `SPELLINGS`.
+    """Parse cells as +1, -1 or 0. Other cells are UNCERTAIN if `unsure` is true for them, else INVALID.
 
     missing : further spellings of unknown.
     """
@@ -319,7 +321,7 @@ def parse_ternary(
 
 
 def parse_cell(cell: object, otherwise: int) -> int:
-    """Return +1, -1 or 0; `otherwise` for a cell that is none of `SPELLINGS`."""
+    """Return +1, -1 or 0; `otherwise` for a cell that spells none of yes, no and unknown."""
     if isinstance(cell, str):
         cell = cell.strip()
         return WORDS.get(cell.lower(), CELL_VALUES.get(cell, otherwise))
@@ -339,8 +341,8 @@ def _simplify(column: Any) -> Any:
     """Turn dictionaries and large strings into plain columns."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    longer = pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type)
-    return column.cast(pa.string()) if longer else column
+    needs_cast = pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type)
+    return column.cast(pa.string()) if needs_cast else column
 
 
 # -------------------------------------------------------------------- the strict pass over CSV files
@@ -351,8 +353,8 @@ def find_separator(path: Path) -> str:
     if format_suffix(path) == TSV:
         return "\t"
     first = next((line for line in _lines(path) if line.strip()), "")
-    outside = "".join(first.split('"')[::2])
-    return next((letter for letter in outside if letter in SEPARATORS), ",")
+    unquoted = "".join(first.split('"')[::2])
+    return next((character for character in unquoted if character in SEPARATORS), ",")
 
 
 def _count_widths(path: Path, separator: str) -> Counter[int]:
@@ -379,7 +381,7 @@ def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
                 yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
-        reason = "a quote is opened here and never closed" if "end of data" in str(error) else str(error)
+        reason = "the quote that opens here is never closed" if "end of data" in str(error) else str(error)
         raise DataError(f"{path}:{line}: not well-formed CSV: {reason}.") from error
 
 
@@ -399,9 +401,11 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _check_distinct(header: list[str], where: str) -> list[str]:
-    twice = [repr(name) for name, count in Counter(header).items() if count > 1]
-    if twice:
-        raise DataError(f"{where}: columns that occur more than once: {len(twice)}" + listing(twice, len(twice)))
+    repeated = [repr(name) for name, count in Counter(header).items() if count > 1]
+    if repeated:
+        raise DataError(
+            f"{where}: columns that occur more than once: {len(repeated)}" + listing(repeated, len(repeated))
+        )
     return header
 
 

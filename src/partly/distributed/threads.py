@@ -101,7 +101,7 @@ def limit_threads(size: Callable[..., float]) -> Callable[[Callable[P, R]], Call
 
 
 def workers() -> int:
-    """Return how many threads independent jobs may use together; each of them is limited to one."""
+    """Return the number of threads that independent jobs may use together; each job uses one."""
     import torch
 
     return _LIMIT.before or torch.get_num_threads()

@@ -38,14 +38,14 @@ from partly.atomic_io import (
 )
 from partly.errors import CheckpointError
 
-BELIEFS, IDS = "beliefs.npy", "items.json"  # in the folder of a finished run: what is believed, and of which items
-OUT_OF_FOLD = "out_of_fold"  # there too, .npy and .json: logits of training entries by who has not seen them
-RUN = "run.json"  # what is run on what
+BELIEFS, IDS = "beliefs.npy", "items.json"  # in the folder of a finished run: beliefs, and the ids of their items
+OUT_OF_FOLD = "out_of_fold"  # in the same folder, .npy and .json: out-of-fold logits of training entries
+RUN = "run.json"  # configuration, data and results of the run
 FORMAT = 3
 KEPT_CHECKPOINTS = 2
 PREFIX = "checkpoint-"
 DTYPES = {float64: "F64", float32: "F32", float16: "F16", int64: "I64", int32: "I32", int8: "I8", uint8: "U8"}
-DTYPES |= {bfloat16: "BF16", int16: "I16", boolean: "BOOL"}  # what safetensors calls them
+DTYPES |= {bfloat16: "BF16", int16: "I16", boolean: "BOOL"}  # names in safetensors
 
 
 def run_of(folder: Path) -> str | None:

@@ -82,8 +82,8 @@ class Teaching:
             )
         return teacher
 
-    def requested(self) -> list[Teacher] | None:
-        """Return the teachers to request for another fit; None if the default or none that can be restored."""
+    def list_teachers_for_refit(self) -> list[Teacher] | None:
+        """Return the teachers for another fit; None if they are the default, or if none can be restored."""
         at_hand = [teacher for teacher in self.teachers if teacher is not None]
         default = LabelNames().identity()
         return at_hand if any(t.identity() | {"hierarchy": None} != default for t in at_hand) else None
@@ -99,14 +99,15 @@ class Teaching:
         return replace(self, teachers=replacements)
 
 
-def as_teachers(given: Any) -> tuple[Teacher, ...]:
+def as_teachers(source: Any) -> tuple[Teacher, ...]:
     """Return teachers as `teachers.as_teachers` does, and also for run folders and for "a,b"."""
-    if isinstance(given, str) and "," in given and not Path(given).exists():
-        given = [part.strip() for part in given.split(",")]
-    parts = given if isinstance(given, list | tuple) and given and not isinstance(given[0], list | tuple) else [given]
-    if any(isinstance(part, str | Path) and is_run(Path(part)) for part in parts):
-        given = [Run(part) if isinstance(part, str | Path) and is_run(Path(part)) else part for part in parts]
-    return teachers.as_teachers(given)
+    if isinstance(source, str) and "," in source and not Path(source).exists():
+        source = [path.strip() for path in source.split(",")]
+    is_list = isinstance(source, list | tuple) and source and not isinstance(source[0], list | tuple)
+    sources = source if is_list else [source]
+    if any(isinstance(each, str | Path) and is_run(Path(each)) for each in sources):
+        source = [Run(each) if isinstance(each, str | Path) and is_run(Path(each)) else each for each in sources]
+    return teachers.as_teachers(source)
 
 
 def choose(config: TrainConfig, items: Items, labels: Labels) -> tuple[Teacher, ...]:
@@ -169,9 +170,9 @@ def name_rows(config: TrainConfig, ids: Sequence[str]) -> TrainConfig:
     """Return the configuration with ids for scores by position, so that the items can be split."""
     if config.teacher is None:
         return config
-    given = as_teachers(config.teacher)
-    named = [teacher.with_ids(ids) if isinstance(teacher, Scores) else teacher for teacher in given]
-    unchanged = all(new is old for new, old in zip(named, given, strict=True))
+    unnamed = as_teachers(config.teacher)
+    named = [teacher.with_ids(ids) if isinstance(teacher, Scores) else teacher for teacher in unnamed]
+    unchanged = all(new is old for new, old in zip(named, unnamed, strict=True))
     return config if unchanged else replace(config, teacher=named)
 
 

@@ -368,7 +368,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             parameters |= {"head": "auto", "head_settings": None}
         if fitted.calibration is not None:
             parameters |= {"calibrate": fitted.calibration.method, "thresholds": fitted.calibration.goal}
-        parameters["teacher"] = NONE if fitted.teaching is None else fitted.teaching.requested()
+        parameters["teacher"] = NONE if fitted.teaching is None else fitted.teaching.list_teachers_for_refit()
         self = cls(**parameters)
         self.reason_ = "loaded"
         self._remember(fitted.method.task.items)

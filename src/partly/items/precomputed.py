@@ -1,7 +1,6 @@
 """Features that a backbone computed from other items.
 
-Their origin is remembered, so that a model of these features also accepts the original items, and reports can show
-those.
+They keep their origin, so that a model of these features also accepts the original items, and reports show those.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from partly.items.contract import Index, Items, Kind, Origin, Statistics, with_s
 
 @dataclass(frozen=True, eq=False)
 class PrecomputedFeatures:
-    """Features in a file, with the items they were computed from where those are available."""
+    """Features in a file, with the original items if those are available."""
 
     features: Items
     origin: Origin

@@ -13,7 +13,7 @@ from partly.items.contract import Items
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """In the place of x [B, ...]: the features [B, W] that a network would compute of it. Only networks take it."""
+    """Features [B, W] that a network would compute from x [B, ...]. Networks accept them instead of x."""
 
     features: Tensor
 

@@ -63,15 +63,17 @@ def select_table(table: Any, labels: Labels, what: str) -> Any:
     if not has_index(table) or getattr(table, "ndim", 0) != 2 or table.shape == labels.shape:
         return table
     for axis, wanted, kind in ((0, labels.ids, "items"), (1, labels.names, "labels")):
-        own = tuple(map(str, table.axes[axis]))
-        if len(own) == len(wanted) or any(names == tuple(map(str, range(len(names)))) for names in (own, wanted)):
+        present = tuple(map(str, table.axes[axis]))
+        if len(present) == len(wanted) or any(
+            names == tuple(map(str, range(len(names)))) for names in (present, wanted)
+        ):
             continue
-        place = {name: i for i, name in enumerate(own)}
-        missing = [name for name in wanted if name not in place]
+        position = {name: i for i, name in enumerate(present)}
+        missing = [name for name in wanted if name not in position]
         if missing:
             problem = f"{len(missing)} of the {len(wanted)} {kind} are not among the {what}"
             raise LabelError(problem + listing(map(repr, missing), len(missing)))
-        table = table.take([place[name] for name in wanted], axis=axis)
+        table = table.take([position[name] for name in wanted], axis=axis)
     return table
 
 

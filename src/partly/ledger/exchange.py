@@ -47,7 +47,7 @@ ROWS_PER_BLOCK = 1 << 16
 
 
 def is_statements(path: PathLike) -> bool:
-    """Tell whether `export` wrote this file."""
+    """Return whether `export` wrote this file."""
     if Path(path).suffix.lower() != ".parquet" or is_sqlite(Path(path)):
         return False
     try:
@@ -62,8 +62,8 @@ def export(ledger: Ledger, path: PathLike) -> int:
     with store.reading() as connection, atomic_output(Path(path)) as file:
         history = replay(reader.read_batches(store, connection))
         with pq.ParquetWriter(file, SCHEMA, compression="zstd") as out:
-            for part in _tables(store, connection, history):
-                out.write_table(part)
+            for table in _tables(store, connection, history):
+                out.write_table(table)
     return len(history.batches)
 
 
@@ -72,24 +72,26 @@ def _tables(store: Store, connection: Any, history: History) -> Iterator[Any]:
     labels = {number: label.name for number, label in history.vocabulary.labels.items()}
     for batch in history.batches:
         yield _make_table({"batch": [batch.number], **_batch_columns(batch, items)})
-        for read in reader.iterate_statements(store, connection, history.last, 0, writer.MAX_NUMBER, batch.number):
+        for statements in reader.iterate_statements(
+            store, connection, history.last, 0, writer.MAX_NUMBER, batch.number
+        ):
             yield _make_table(
                 {
-                    "batch": read.batch,
-                    "item": [items[number] for number in read.item.tolist()],
-                    "label": pa.array(read.label, mask=read.label < 0),
-                    "name": [labels.get(number) for number in read.label.tolist()],
-                    "value": pa.array(read.z, mask=read.label < 0),
-                    "confidence": pa.array(read.confidence, mask=np.isnan(read.confidence)),
+                    "batch": statements.batch,
+                    "item": [items[number] for number in statements.item.tolist()],
+                    "label": pa.array(statements.label, mask=statements.label < 0),
+                    "name": [labels.get(number) for number in statements.label.tolist()],
+                    "value": pa.array(statements.z, mask=statements.label < 0),
+                    "confidence": pa.array(statements.confidence, mask=np.isnan(statements.confidence)),
                 }
             )
 
 
 def _batch_columns(batch: Batch, items: dict[int, str]) -> dict[str, Any]:
-    taken = [[number, None if item < 0 else items[item], label] for number, item, label in batch.taken_back]
+    retracted = [[number, None if item < 0 else items[item], label] for number, item, label in batch.taken_back]
     columns = {name: [getattr(batch, name)] for name in ("time", "said", "kind", "author", "run", "note", "key")}
     columns["vocabulary"] = [batch.vocabulary]
-    return columns | {"changes": [changes_text(batch.changes)], "takes_back": [json.dumps(taken)]}
+    return columns | {"changes": [changes_text(batch.changes)], "takes_back": [json.dumps(retracted)]}
 
 
 def _make_table(columns: dict[str, Any]) -> Any:
@@ -113,7 +115,7 @@ def restore(url: PathLike | Place, path: PathLike) -> Ledger:
     with Ledger.create_atomically(url) as ledger, ledger.store.writing() as connection:
         store = ledger.store
         try:
-            for number, (head, body) in enumerate(_groups(path), 1):
+            for number, (head, body) in enumerate(_read_batches(path), 1):
                 _restore_batch(store, connection, number, head, body)
             replay(reader.read_batches(store, connection))  # refuse an inconsistent history before the commit
         except (pa.ArrowException, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
@@ -121,7 +123,7 @@ def restore(url: PathLike | Place, path: PathLike) -> Ledger:
     return ledger
 
 
-def _groups(path: PathLike) -> Iterator[tuple[dict[str, Any], list[Any]]]:
+def _read_batches(path: PathLike) -> Iterator[tuple[dict[str, Any], list[Any]]]:
     """Yield the header row of each batch and its statements as tables."""
     head: dict[str, Any] | None = None
     body: list[Any] = []
@@ -129,17 +131,19 @@ def _groups(path: PathLike) -> Iterator[tuple[dict[str, Any], list[Any]]]:
     with pq.ParquetFile(path, pre_buffer=False, read_dictionary=strings) as file:
         for block in _iterate_blocks(file, Budget(Path(path))):
             heads = np.flatnonzero(pc.is_valid(block.column("kind")).to_numpy(zero_copy_only=False)).tolist()
-            body += [block.slice(0, heads[0] if heads else len(block))]  # continues the block before
+            body += [
+                block.slice(0, heads[0] if heads else len(block))
+            ]  # continues the last batch of the previous block
             for start, stop in pairwise([*heads, len(block)]):
                 if head is not None:
                     yield head, [part for part in body if len(part)]
                 elif any(map(len, body)):
-                    raise ValueError("statements stand before the first batch")
+                    raise ValueError("there are statements before the first batch")
                 head, body = block.slice(start, 1).to_pylist()[0], [block.slice(start + 1, stop - start - 1)]
     if head is not None:
         yield head, [part for part in body if len(part)]
     elif any(map(len, body)):
-        raise ValueError("there is no batch in it")
+        raise ValueError("there are statements, but no batch")
 
 
 def _iterate_blocks(file: Any, budget: Budget) -> Iterator[Any]:
@@ -149,31 +153,33 @@ def _iterate_blocks(file: Any, budget: Budget) -> Iterator[Any]:
 
 def _restore_batch(store: Store, connection: Any, number: int, head: dict[str, Any], body: list[Any]) -> None:
     if head["batch"] != number or any(pc.unique(part.column("batch")).to_pylist() != [number] for part in body):
-        raise ValueError(f"batch {number} is not where it should be")
+        raise ValueError(f"batch {number} is missing, or not in its place")
     row = {name: head[name] for name in ("kind", "author", "run", "note", "key", "vocabulary", "changes")}
     check_text("batch", [str(value) for value in row.values()])
-    micro = {name: None if head[name] is None else int(head[name].timestamp() * 1e6 + 0.5) for name in ("time", "said")}
+    microseconds = {
+        name: None if head[name] is None else int(head[name].timestamp() * 1e6 + 0.5) for name in ("time", "said")
+    }
     names = [name for part in body for name in part.column("item").to_pylist()]
     check_text("items", names)
-    known = dict.fromkeys(names)
-    item = dict(zip(known, writer.item_numbers(store, connection, list(known)), strict=True))
+    distinct = list(dict.fromkeys(names))
+    number_of = dict(zip(distinct, writer.item_numbers(store, connection, distinct), strict=True))
     label, z, confidence = (
         np.concatenate([np.empty(0), *(_fill_null(part.column(name), blank) for part in body)])
         for name, blank in (("label", -1), ("value", 0), ("confidence", np.nan))
     )
     if not np.isin(z, (-1, 0, 1)).all() or not ((label >= -1) & (label < writer.MAX_NUMBER)).all():
         raise ValueError(f"batch {number} has values other than 1, -1 or 0, or invalid labels")
-    taken = [
-        (batch, -1 if name is None else writer.item_numbers(store, connection, [name])[0], which)
-        for batch, name, which in json.loads(head["takes_back"])
+    retracted = [
+        (batch, -1 if name is None else writer.item_numbers(store, connection, [name])[0], label_number)
+        for batch, name, label_number in json.loads(head["takes_back"])
     ]
     columns = (
-        np.array([item[name] for name in names], np.int64),
+        np.array([number_of[name] for name in names], np.int64),
         label.astype(np.int64),
         z.astype(np.int8),
         None if np.isnan(confidence).all() else confidence.astype(np.float32),
     )
-    writer.insert(store, connection, row | {"number": number, **micro}, columns, taken)
+    writer.insert(store, connection, row | {"number": number, **microseconds}, columns, retracted)
 
 
 def _fill_null(column: Any, blank: float) -> Any:

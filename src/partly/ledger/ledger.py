@@ -384,7 +384,7 @@ class Ledger:
         labels = list(labels)
 
         def changes(current: Vocabulary, free: int) -> list[Change]:
-            refuse_taken_names(current, check_names([name]), but=labels)
+            refuse_taken_names(current, check_names([name]), ignore=labels)
             return [current.merge(current.numbers(labels), free, name)]
 
         return self._change(changes, author)
@@ -393,7 +393,7 @@ class Ledger:
         """Rename a label; its statements stay."""
 
         def changes(current: Vocabulary, free: int) -> list[Change]:
-            refuse_taken_names(current, check_names([name]), but=[label])
+            refuse_taken_names(current, check_names([name]), ignore=[label])
             (number,) = current.numbers([label])
             return [Change("rename", (number,), ((number, name),))]
 

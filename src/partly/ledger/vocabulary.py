@@ -21,9 +21,10 @@ KINDS = ("add", "split", "merge", "rename", "retire")
 
 @dataclass(frozen=True)
 class Change:
-    """A change of the labels with the numbers `of`, which adds the (number, name) pairs `new`.
+    """A change of the vocabulary. `of`: numbers of existing labels; `new`: (number, name) pairs.
 
-    add and split: `new` below `of`; merge: `of` become `new`; rename: `of` gets the name in `new`; retire: hides `of`.
+    add and split: `new` become children of `of`; merge: `new` replaces `of`; rename: `new` holds the new name of `of`;
+    retire: hides `of`.
     """
 
     what: str
@@ -37,13 +38,13 @@ class Change:
     def from_plain(cls, stored: Any) -> Change:
         """Parse what `plain` returned, from an untrusted file; raise ValueError if it is invalid."""
         if not isinstance(stored, dict) or set(stored) != {"what", "of", "new"} or stored["what"] not in KINDS:
-            raise ValueError("it is no change of the vocabulary")
+            raise ValueError("it is not a change of the vocabulary")
         numbers, new = stored["of"], stored["new"]
         if not isinstance(numbers, list) or not isinstance(new, list):
-            raise ValueError("it is no change of the vocabulary")
+            raise ValueError("it is not a change of the vocabulary")
         pairs = [pair for pair in new if isinstance(pair, list) and len(pair) == 2 and _is_number(pair[0])]
         if not all(map(_is_number, numbers)) or len(pairs) < len(new) or not all(isinstance(b, str) for _, b in pairs):
-            raise ValueError("its labels are not numbers and names")
+            raise ValueError("its labels are not pairs of number and name")
         return cls(stored["what"], tuple(numbers), tuple((number, name) for number, name in pairs))
 
 
@@ -79,8 +80,8 @@ class Vocabulary:
         return tuple(label.name for label in self.visible_labels)
 
     def hierarchy(self) -> Hierarchy | None:
-        """Return the hierarchy of shown labels, each below its nearest shown ancestor; None if there is none."""
-        parents, nearest = {}, dict[int, int | None]()  # nearest shown ancestor of each label
+        """Return the hierarchy of visible labels, each below its nearest visible ancestor; None if no label has one."""
+        parents, nearest = {}, dict[int, int | None]()  # nearest visible ancestor of each label
         depths = self.depths()
         for label in sorted(self.labels.values(), key=lambda label: depths[label.number]):
             ancestor = label.parent
@@ -111,7 +112,7 @@ class Vocabulary:
         return "never existed."
 
     def sources(self, names: Sequence[str]) -> list[tuple[int, ...]]:
-        """Return, for each shown label, positions in `names` from which a model can take its weights.
+        """Return, for each visible label, positions in `names` from which a model can take its weights.
 
         These are the label itself under any of its names, else the labels merged into it, else those of its nearest
         ancestor.
@@ -159,8 +160,10 @@ class Vocabulary:
         while pending:
             name = next((name for name in pending if parents.get(name) not in pending), pending[0])
             pending.remove(name)
-            above = parents.get(name)
-            of = () if above is None else (number_of[above] if above in number_of else self.numbers([above])[0],)
+            parent_name = parents.get(name)
+            of: tuple[int, ...] = ()
+            if parent_name is not None:
+                of = (number_of[parent_name] if parent_name in number_of else self.numbers([parent_name])[0],)
             number_of[name] = free + names.index(name)
             changes.append(Change("add", of, ((number_of[name], name),)))
         return changes
@@ -182,19 +185,19 @@ class Vocabulary:
             while path[-1] not in depths and (above := self.labels[path[-1]].parent) is not None:
                 path.append(above)
                 if len(path) > len(self.labels):
-                    raise LabelError(f"label {number} is above itself: damaged.")
+                    raise LabelError(f"label {number} is its own ancestor: the vocabulary is damaged.")
             start = depths.get(path[-1], 0)
             depths |= {ancestor: start + step for step, ancestor in enumerate(reversed(path))}
         return depths
 
     def merge(self, parts: Sequence[int], number: int, name: str) -> Change:
-        """Return a change that merges labels; refuse a label and its ancestor, whose merger would be below itself."""
+        """Return a change that merges labels; refuse a label and its ancestor, which would become its own parent."""
         if len(set(parts)) < 2:
-            raise LabelError(f"merge: takes two labels or more, to be called {name!r}; rename is for one.")
+            raise LabelError(f"merge: give two or more labels to become {name!r}, or rename a single one.")
         for part in parts:
-            for above in self.ancestors(part):
-                if above in parts:
-                    low, high = self.labels[part].name, self.labels[above].name
+            for ancestor in self.ancestors(part):
+                if ancestor in parts:
+                    low, high = self.labels[part].name, self.labels[ancestor].name
                     raise LabelError(f"merge: {high!r} is above {low!r}. Retire one of them instead.")
         return Change("merge", tuple(parts), ((number, name),))
 
@@ -202,24 +205,24 @@ class Vocabulary:
 def apply(labels: dict[int, Label], change: Change) -> None:
     """Change labels in place; refuse a change that cannot be applied."""
     if missing := [number for number in change.of if number not in labels]:
-        raise LabelError(f"{change.what}: builds on labels that do not exist ({', '.join(map(str, missing))}).")
+        raise LabelError(f"{change.what}: labels that do not exist ({', '.join(map(str, missing))}).")
     if change.what == "rename":
         number, name = change.new[0]
         if change.of != (number,):
-            raise LabelError("rename: name one label, under its own number.")
+            raise LabelError("rename: takes one label, which keeps its number.")
         labels[number] = replace(labels[number], called=(*labels[number].called, name))
     elif change.what == "retire":
         for number in change.of:
             labels[number] = replace(labels[number], hidden="was retired")
     else:
         if taken := [number for number, _ in change.new if number in labels]:
-            raise LabelError(f"{change.what}: numbers that are taken ({', '.join(map(str, taken))}).")
+            raise LabelError(f"{change.what}: numbers that other labels have ({', '.join(map(str, taken))}).")
         (_merge if change.what == "merge" else _add)(labels, change)
 
 
 def _add(labels: dict[int, Label], change: Change) -> None:
     if len(change.of) > 1 or (change.what == "split" and not change.of):
-        raise LabelError(f"{change.what}: below one label.")
+        raise LabelError(f"{change.what}: new labels have one parent.")
     parent = change.of[0] if change.of else None
     for number, name in change.new:
         labels[number] = Label(number, (name,), parent)
@@ -227,7 +230,7 @@ def _add(labels: dict[int, Label], change: Change) -> None:
 
 def _merge(labels: dict[int, Label], change: Change) -> None:
     if len(change.new) != 1 or len(set(change.of)) < 2:
-        raise LabelError("merge: two labels or more become one.")
+        raise LabelError("merge: two or more labels become one.")
     number, name = change.new[0]
     parents = {labels[part].parent for part in change.of}
     labels[number] = Label(number, (name,), parents.pop() if len(parents) == 1 else None, change.of)
@@ -238,9 +241,9 @@ def _merge(labels: dict[int, Label], change: Change) -> None:
             labels[label.number] = replace(label, parent=number)
 
 
-def refuse_taken_names(vocabulary: Vocabulary, names: Sequence[str], but: Iterable[str] = ()) -> None:
-    """Refuse names that other labels have, except for `but`."""
-    folded = {fold(name): name for name in vocabulary.names if name not in set(but)}
+def refuse_taken_names(vocabulary: Vocabulary, names: Sequence[str], ignore: Iterable[str] = ()) -> None:
+    """Refuse names that other labels have, apart from the labels `ignore`."""
+    folded = {fold(name): name for name in vocabulary.names if name not in set(ignore)}
     taken = [f"{name!r}: there is {folded[fold(name)]!r}" for name in names if fold(name) in folded]
     if taken:
         raise LabelError("Labels have these names already" + listing(taken, len(taken)))

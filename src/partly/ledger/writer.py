@@ -160,7 +160,7 @@ def _entry_keys(draft: Draft) -> npt.NDArray[np.int64]:
 
 
 def _encode(store: Store, connection: Connection, vocabulary: Vocabulary, draft: Draft) -> StatementColumns:
-    """Return items, labels, z and confidences as they are stored: sorted, each entry once."""
+    """Return items, labels, z and confidences in the form of the store: sorted, each entry once."""
     keys = _entry_keys(draft)
     unique, first = np.unique(keys, return_index=True)
     clash = np.flatnonzero(draft.z != draft.z[first[np.searchsorted(unique, keys)]])

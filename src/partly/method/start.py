@@ -21,18 +21,18 @@ class Start:
     Parameters
     ----------
     baseline : object
-        The solved baseline, from which starts without a fold follow: `partly.solvers.start.Baseline`; None in a model
-        that is loaded.
+        The solved `partly.solvers.start.Baseline`, which can also make starts without a fold; None in a loaded model.
     features : nn.Sequential
-        Items -> features [B, W]; nothing in it is trained. With a body, it takes what that makes of items.
+        Items -> features [B, W], without trained parameters. With a body, its input is the output of the body.
     weight, bias : Tensor
         Read-out, [L, W] and [L].
     contrast : callable
-        Returns half the difference of two fits on bootstrap samples, [L, W].
+        Returns half the difference of two fits on bootstrap samples, [L, W]. Networks that have to differ start on
+        either side of the baseline by so much.
     out_of_fold : callable
         Returns logits of the training entries by models that did not see the item, [N, L].
     body : nn.Sequential, optional
-        Items -> what `features` takes: a pretrained backbone. Each network trains a copy of it.
+        Items -> input of `features`: a pretrained backbone. Each network trains a copy of it.
     """
 
     baseline: Any
@@ -49,18 +49,18 @@ class Start:
 
     @torch.no_grad()
     def network(self, head: str, head_settings: dict[str, Any], sample: int, **offered: Any) -> Network:
-        """Return a network that scores as the baseline does until it learns; see `Task.network`."""
+        """Return a network that scores as the baseline does until it learns. sample: -1, 0 or 1; see `Task.network`."""
         residual = build_residual(self.features, len(self.bias), head, head_settings, offered)
         assert isinstance(residual.head, ResidualHead)
         residual.head.start.weight.copy_(self.weight + sample * self.contrast() if sample else self.weight)
         residual.head.start.bias.copy_(self.bias)
-        return Network(self._whole(), residual.head)
+        return Network(self._build_trunk(), residual.head)
 
     def low_rank(self, size: int, vectors: Tensor | None = None, max_norm: float | None = None) -> Network:
         """Return item embeddings and label vectors that score as the baseline does until they learn."""
         readout = torch.cat([self.weight, self.bias[:, None]], dim=1)
-        return Network(self._whole(), LowRankHead(readout, size, vectors, max_norm))
+        return Network(self._build_trunk(), LowRankHead(readout, size, vectors, max_norm))
 
-    def _whole(self) -> nn.Sequential:
-        """Return items -> features."""
+    def _build_trunk(self) -> nn.Sequential:
+        """Return the module that maps items to features: a copy of the body, if there is one, and `features`."""
         return self.features if self.body is None else nn.Sequential(*copy_body(self.body), *self.features)

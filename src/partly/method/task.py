@@ -139,4 +139,4 @@ class Task:
         """Return the learning rate at this time, by the schedule; lr: replaces that of the configuration."""
         config, schedule = self.config, schedules.find(self.config.schedule).make
         lr = config.lr if lr is None else lr
-        return float(schedule(clock.grouped(config.accumulate), lr, **config.schedule_settings))
+        return float(schedule(clock.group_batches(config.accumulate), lr, **config.schedule_settings))

@@ -174,7 +174,7 @@ class Auto(SolvedReadout):
         seconds[part] = seconds.get(part, 0.0) + time.monotonic() - begun
 
     def _stage(self, step: str) -> str:
-        """Return what a step is: those of one stage are independent of each other."""
+        """Return the stage of a step; the steps of one stage are independent of each other."""
         return "models" if step in self.spans else step.split()[0]
 
     def _compute_time_limit(self, seconds: dict[str, float]) -> float:
@@ -183,7 +183,7 @@ class Auto(SolvedReadout):
 
     @torch.no_grad()
     def compute(self, pool: Pool, step: str) -> Any:
-        """Return the model of a step, if it has one; `self` stays as it is."""
+        """Return the model of a step, if it has one, without changing `self`."""
         if step in self.spans:
             return self.compute_fit(pool, step)
         if step == "forest":

@@ -34,7 +34,7 @@ def label_table(
 
 
 def weighted(hits: Any, predicted: Any, yes: Any, weights: Weights | None) -> tuple[Any, Any, Any]:
-    """Known entries, or the entries that they stand for where weights of yes and of no are given, [L] each."""
+    """Return counts of known entries, or with weights of yes and no, of the entries that they stand for, [L] each."""
     if weights is None:
         return hits, predicted, yes
     return weights[0] * hits, weights[0] * hits + weights[1] * (predicted - hits), weights[0] * yes

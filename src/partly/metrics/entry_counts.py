@@ -33,8 +33,8 @@ class EntryCounts:
     false_alarms: Floats  # known no that are predicted
     predicted_unknown: Floats
     score: Floats  # sum of the scores of unknown entries
-    predicted_score: Floats  # of those that are predicted
-    top_yes: Floats  # known yes among the k highest scores of an item, over all of its entries
+    predicted_score: Floats  # sum of the scores of predicted unknown entries
+    top_yes: Floats  # known yes among the k highest scores of all entries of an item
     top_unknown: Floats
 
     @property
@@ -50,14 +50,15 @@ class EntryCounter:
         count = labels.shape[1]
         self.labels, self.thresholds = labels, thresholds
         self.items = np.zeros(GROUPS)
-        self.sums = {field.name: np.zeros((GROUPS, count)) for field in fields(EntryCounts)[1:9]}
+        per_label = [field.name for field in fields(EntryCounts)[1:-2]]  # all but `items` and the top ranks
+        self.sums = {name: np.zeros((GROUPS, count)) for name in per_label}
         self.tops = {name: np.zeros((GROUPS, len(RANKS), count)) for name in ("top_yes", "top_unknown")}
 
-    def passing(self, parts: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    def pass_through(self, parts: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
         """Yield the blocks unchanged, each with its rows, and count their entries."""
-        every = np.arange(len(self.labels))
+        positions = np.arange(len(self.labels))
         for rows, block in parts:
-            self.add(every[rows], block)
+            self.add(positions[rows], block)
             yield rows, block
 
     def add(self, index: npt.NDArray[np.int64], block: Scores) -> None:
@@ -65,7 +66,7 @@ class EntryCounter:
         z = self.labels.rows(index)
         predicted, yes, no, unknown = block >= self.thresholds, z == 1, z == -1, z == 0
         scores = np.where(unknown, block, 0).astype(np.float64)
-        parts: dict[str, npt.NDArray[Any]] = {
+        terms: dict[str, npt.NDArray[Any]] = {
             "yes": yes,
             "no": no,
             "unknown": unknown,
@@ -76,24 +77,25 @@ class EntryCounter:
             "predicted_score": np.where(predicted, scores, 0),
         }
         group = index % GROUPS
-        for members, name, values in ((group == g, n, v) for g in np.unique(group) for n, v in parts.items()):
-            self.sums[name][index[members][0] % GROUPS] += values[members].sum(axis=0)
+        for g in np.unique(group):
+            for name, values in terms.items():
+                self.sums[name][g] += values[group == g].sum(axis=0)
         self.items += np.bincount(group, minlength=GROUPS)
         self._add_top(group, block, z)
 
     def _add_top(self, group: npt.NDArray[np.int64], block: Scores, z: Ternary) -> None:
-        """Add the k highest scores of each item; scores that tie at rank k share the places that are left."""
+        """Add the k highest scores of each item; scores that tie at rank k share the remaining ranks."""
         depth = min(max(RANKS), block.shape[1])
         if not depth:
             return
         highest = np.sort(np.partition(block, -depth, axis=1)[:, -depth:], axis=1)[:, ::-1]
         for place, k in enumerate(RANKS):
-            last = highest[:, min(k, depth) - 1, None]
-            rows, columns = np.nonzero(block >= last)
-            above = (block > last).sum(axis=1)
+            kth_score = highest[:, min(k, depth) - 1, None]
+            rows, columns = np.nonzero(block >= kth_score)
+            above = (block > kth_score).sum(axis=1)
             tied = np.bincount(rows, minlength=len(block)) - above
             share = (min(k, depth) - above) / np.maximum(tied, 1)
-            weight = np.where(block[rows, columns] > last[rows, 0], 1.0, share[rows])
+            weight = np.where(block[rows, columns] > kth_score[rows, 0], 1.0, share[rows])
             for name, value in (("top_yes", 1), ("top_unknown", 0)):
                 chosen = z[rows, columns] == value
                 np.add.at(self.tops[name], (group[rows[chosen]], place, columns[chosen]), weight[chosen])

@@ -67,7 +67,7 @@ def average_precision(scores: Any, labels: Any) -> Floats:
 
 
 def weighted_average_precision(scores: Any, labels: Any, weights: Weights | None) -> Floats:
-    """AP of each label, [L], where a known yes and a known no stand for so many entries each."""
+    """Return the AP of each label, [L]. weights: number of entries that each known yes and each known no stand for."""
     scores, labels = scored.check_scores(scores, labels, known_only=True)
     ratio = np.ones(labels.shape[1]) if weights is None else weights[1] / weights[0]
     pairs = zip(scored.iter_yes_no(scores, labels.ternary()), ratio, strict=True)
@@ -75,9 +75,11 @@ def weighted_average_precision(scores: Any, labels: Any, weights: Weights | None
 
 
 def memory(labels: Labels) -> int:
-    """Bytes that AP takes of probabilities that come in blocks: where labels are sparse, the scores of known entries,
-    and both once more, column by column; else all scores, and of one block at a time a copy with its labels, and what
-    is sorted of it."""
+    """Return the bytes that AP needs if probabilities come in blocks.
+
+    For sparse labels: scores and values of known entries, by row and by column. Otherwise: all scores, and sorted
+    copies of one block.
+    """
     entries = labels.shape[0] * labels.shape[1]
     if labels.sparse:
         return 17 * int(labels.known_per_item().sum()) + 4 * min(entries, BLOCK)
@@ -413,7 +415,7 @@ def _measure_core(
     counted = int(np.count_nonzero(~np.isnan(table["AP"])))
     items = item_table(scores, labels.ternary(), thresholds)
     one_sided = not no and yes < len(labels) * labels.shape[1]
-    withheld = one_sided or (missing is not None and missing.biased)  # what is of items cannot be weighted by label
+    withheld = one_sided or (missing is not None and missing.biased)  # metrics of items cannot be weighted by label
     exact, *at_ranks = (math.nan if withheld else scored.mean(column) for column in items.T)
     result = {
         "mAP": scored.mean(table["AP"]),

@@ -30,13 +30,13 @@ class MatrixPass:
         self.whole = labels.shape[0] * labels.shape[1] <= MAX_ENTRIES
         thresholds = np.broadcast_to(np.asarray(threshold, np.float64), labels.shape[1:])
         self.counter, self.sums = EntryCounter(labels, thresholds), EntrySums(labels)
-        passing = self.sums.passing(self.counter.passing(_as_blocks(parts, thresholds)))
+        blocks = self.sums.pass_through(self.counter.pass_through(_as_blocks(parts, thresholds)))
         gathered = labels
         if self.whole:
             gathered = Labels.from_ternary(np.zeros(labels.shape, np.int8))  # dense: all scores are gathered
         elif audit is not None:
             gathered = labels.with_entries(*audits.entries_of_audit(audit, labels))
-        self.scores = scored.gather_known(passing, gathered)
+        self.scores = scored.gather_known(blocks, gathered)
         if not self.whole or not labels.sparse:
             check_threshold(self.scores, gathered, thresholds)
         self.counts = self.counter.total()

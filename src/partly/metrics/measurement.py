@@ -180,10 +180,10 @@ def _add_pooled(result: Measurement, scores: KnownScores, z: Any, probabilities:
     for name, rule in (("pooled_AP", average_precision_influence), ("pooled_AUROC", auroc_influence)):
         if influence:
             result.values[name], *shares = rule(of_yes, of_no)
-            parts = (
+            influence_of_sides = (
                 np.bincount(rows[side], share, z.shape[0]) for side, share in zip((yes, ~yes), shares, strict=True)
             )
-            result.influences[name] = np.add(*parts)
+            result.influences[name] = np.add(*influence_of_sides)
     if probabilities and len(s):
         errors = calibration_errors(s, yes)
         result.values["ECE"] = value = float(np.sort(errors).sum()) / len(errors)

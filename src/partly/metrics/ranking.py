@@ -7,7 +7,7 @@ For one item with n known entries, Y of them yes; r(a) is the number of known en
 - ranking loss = share of (yes, no) pairs in which the no scores at least as high.
 - coverage error = max over yes a of r(a).
 - PSP@k = sum over items of (sum of y(i) / p(i) over the top k), over the largest such sum that any ranking reaches; p
-  is the propensity of the label. PSnDCG@k is the same of DCG@k / (best DCG@k without propensities).
+  is the propensity of the label. PSnDCG@k is the same ratio for DCG@k / (best DCG@k without propensities).
 
 Where equal scores straddle rank k, the value is the mean over their orders. Items without a known yes have no R@k.
 For the others, as in scikit-learn, an item whose entries are all known and without a yes counts as nDCG 0, LRAP 1,

@@ -27,7 +27,7 @@ def check_missingness(scores: Any, labels: Any) -> tuple[KnownScores, Labels, Mi
         return scores, labels, missingness(scores, labels)
     labels = as_labels(labels, "labels")
     sums = EntrySums(labels)
-    return scored.gather_known(sums.passing(scored.enumerate_rows(scores)), labels), labels, sums.missingness
+    return scored.gather_known(sums.pass_through(scored.enumerate_rows(scores)), labels), labels, sums.missingness
 
 
 def check_threshold(scores: Any, labels: Any, threshold: Threshold) -> tuple[KnownScores, Labels, Floats]:

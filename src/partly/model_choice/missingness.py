@@ -7,15 +7,15 @@ Detecting and Correcting for Label Shift with Black Box Predictors. ICML 2018):
 
     mean(unknown) = w * mean(yes) + (1 - w) * mean(no)
 
-- Missing at random, w is the share of yes among known entries, so known and unknown entries have the same mean score.
-  This is tested, over all labels together, with a jackknife over items.
-- Where it is rejected, the odds of yes among unknown entries are those among known ones times one factor, the same for
-  all labels; each label is drawn to its own w as far as its entries determine it (empirical Bayes). A known yes then
-  stands for (known + hidden yes) / known yes entries, and a known no likewise.
-- The mixture must also fit the mean of the squared score. Where it does not, something else decides what is known
-  (hard negatives, easy items), and known entries cannot be weighted.
+- If entries are missing at random, w equals the share of yes among known entries, so known and unknown entries have
+  the same mean score. The test compares these means over all labels together, with a jackknife over items.
+- If the test rejects, one factor for all labels multiplies the odds of yes among known entries to give those among
+  unknown ones. Empirical Bayes then moves each label towards its own w, the further the better its entries determine
+  it. A known yes stands for (known + hidden yes) / known yes entries, and a known no likewise.
+- The mixture must also fit the mean of the squared score. If it does not, something else decides what is known (hard
+  negatives, easy items), and known entries cannot be weighted.
 
-Any score that is higher for yes will do, calibrated or not. Needed are sums by label and group of items alone, so
+Any score that is higher for yes will do, calibrated or not. The test needs only sums by label and group of items, so
 scores may come in blocks.
 """
 
@@ -36,15 +36,15 @@ Floats = npt.NDArray[np.float64]
 Kind = Literal["complete", "untested", "at-random", "by-answer", "uncertain", "unexplained"]
 YES, NO, UNKNOWN = 0, 1, 2  # kinds of entries, in this order in all sums
 
-BLOCK = 4096  # items that are looked at together
+BLOCK_ITEMS = 4096  # added to the sums at a time
 GROUPS = 20  # of items, for the jackknife
 SIGNIFICANCE_LEVEL = 0.01  # of rejecting "missing at random" where it holds
-MISFIT_RISK = 0.002  # of rejecting the mixture where it holds: what it explains is corrected rather than withheld
+MISFIT_RISK = 0.002  # of rejecting the mixture where it holds; small, because scores are then withheld
 MIN_ITEMS = 2 * GROUPS
-MIN_ENTRIES = 20  # known yes, known no and unknown entries, over all labels, below which nothing is tested
-MIN_OF_LABEL = 5  # of each kind, below which a label has no share of its own
-MAX_ERROR = 0.4  # of the log ratio of the rates at which yes and no are known: with a larger one nothing is weighted
-FACTORS = (1e-9, 1e9)  # of the odds, between which it is looked for
+MIN_ENTRIES = 20  # of each kind over all labels, for a test
+MIN_OF_LABEL = 5  # entries of each kind, for a label to have its own share
+MAX_ERROR = 0.4  # standard error of the log ratio of the rates at which yes and no are known, for a correction
+FACTOR_BOUNDS = (1e-9, 1e9)  # of the search for the factor of the odds
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,19 +61,19 @@ class Missingness:
 
     @property
     def weights(self) -> tuple[Floats, Floats] | None:
-        """Return the weights of known yes and known no, where they are to be weighed."""
+        """Weights of known yes and known no; None unless the kind is "by-answer"."""
         if self.kind != "by-answer" or self.yes_weight is None or self.no_weight is None:
             return None
         return self.yes_weight, self.no_weight
 
     @property
     def biased(self) -> bool:
-        """True if scores on known entries do not hold for all entries."""
+        """True if unweighted scores on known entries would be misleading."""
         return self.kind == "by-answer" or self.withheld
 
     @property
     def withheld(self) -> bool:
-        """True if such scores cannot be corrected either."""
+        """True if weights cannot correct the scores either."""
         return self.kind in ("uncertain", "unexplained")
 
     def describe(self) -> list[str]:
@@ -108,12 +108,12 @@ class EntrySums:
         self.complete = yes + no == labels.shape[0] * labels.shape[1]
         self.testable = not self.complete and yes > 0 and no > 0
 
-    def passing(self, parts: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    def pass_through(self, parts: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
         """Yield the blocks unchanged, each with its rows, and add them to the sums."""
-        every = np.arange(len(self.labels))
+        positions = np.arange(len(self.labels))
         for rows, block in parts:
             if self.testable:
-                self.add(every[rows], block)
+                self.add(positions[rows], block)
             yield rows, block
 
     def add(self, index: npt.NDArray[np.int64], block: Any) -> None:
@@ -148,10 +148,10 @@ class EntrySums:
 
 
 def missingness(scores: Any, labels: Labels, risk: float = SIGNIFICANCE_LEVEL) -> Missingness:
-    """Test entries by scores [N, L] that were made without having seen the items; logits or probabilities."""
+    """Test entries by out-of-fold scores [N, L], logits or probabilities."""
     sums, array = EntrySums(labels), np.asarray(scores)
-    blocks = (slice(start, min(start + BLOCK, len(labels))) for start in range(0, len(labels), BLOCK))
-    for _ in sums.passing((rows, array[rows]) for rows in blocks):
+    blocks = (slice(start, min(start + BLOCK_ITEMS, len(labels))) for start in range(0, len(labels), BLOCK_ITEMS))
+    for _ in sums.pass_through((rows, array[rows]) for rows in blocks):
         pass
     return sums.decide(risk)
 
@@ -177,16 +177,16 @@ def decide_from_sums(sums: Floats, items: int, risk: float = SIGNIFICANCE_LEVEL)
     usable = _usable(total)
     if items < MIN_ITEMS or (total[:, usable, 0].sum(axis=1) < MIN_ENTRIES).any():
         return Missingness("untested")
-    p = _p_value(_difference, sums)
+    p = _p_value(_score_difference, sums)
     if not p < risk:
         return Missingness("untested" if np.isnan(p) else "at-random", p)
-    misfit = 2 * np.nanmin([1.0, _p_value(_excess, sums), _p_value(_excess_of_squares, sums)])
+    misfit = 2 * np.nanmin([1.0, _p_value(_excess_score, sums), _p_value(_excess_square, sums)])
     result = _compute_weights(total, "unexplained" if misfit < MISFIT_RISK else "by-answer", p)
-    unsure = result.kind == "by-answer" and not _error(_log_rates, sums) <= MAX_ERROR
+    unsure = result.kind == "by-answer" and not _jackknife_error(_log_rate_ratio, sums) <= MAX_ERROR
     return replace(result, kind="uncertain") if unsure else result
 
 
-def _error(statistic: Callable[[Floats], float], sums: Floats) -> float:
+def _jackknife_error(statistic: Callable[[Floats], float], sums: Floats) -> float:
     """Return the standard error of a statistic of the sums over all items, by a jackknife over groups of them."""
     total = sums.sum(axis=1)
     values = [statistic(total - sums[:, group]) for group in range(GROUPS)]
@@ -195,67 +195,68 @@ def _error(statistic: Callable[[Floats], float], sums: Floats) -> float:
 
 def _p_value(statistic: Callable[[Floats], float], sums: Floats) -> float:
     """Return the two-sided p-value of a statistic that is 0 under the hypothesis; NaN if it never varies."""
-    value, error = statistic(sums.sum(axis=1)), _error(statistic, sums)
+    value, error = statistic(sums.sum(axis=1)), _jackknife_error(statistic, sums)
     if not error > 1e-9 * max(abs(value), 1e-9):
         return float("nan")
     return float(2 * stdtr(GROUPS - 1, -abs(value / error)))
 
 
 def _usable(total: Floats) -> npt.NDArray[np.bool_]:
-    """Labels with entries of each kind."""
+    """Return a mask of the labels with entries of each kind, [L]."""
     return np.asarray((total[..., 0] > 0).all(axis=0))
 
 
 def _means(total: Floats) -> tuple[Floats, Floats, Floats]:
-    """Count, mean score and mean squared score, each [3 kinds, L]; 0 where there are no entries."""
+    """Return count, mean score and mean squared score, each [3 kinds, L]; 0 where there are no entries."""
     count = total[..., 0]
     score, square = (total[..., k] / np.maximum(count, 1) for k in (1, 2))
     return count, score, square
 
 
 def _precision(total: Floats) -> Floats:
-    """Weight of each label, [L]: the inverse variance of mean(unknown) - mean(known), for equal entries."""
+    """Return a weight for each label, [L]: the inverse variance of mean(unknown) - mean(known), up to a factor."""
     yes, no, unknown = total[..., 0]
     return np.where(_usable(total), (yes + no) * unknown / np.maximum(yes + no + unknown, 1), 0.0)
 
 
-def _difference(total: Floats) -> float:
-    """Weighted sum over labels of how much higher unknown entries score than known ones."""
+def _score_difference(total: Floats) -> float:
+    """Return the mean score of unknown entries less that of known ones, as a weighted sum over labels."""
     (yes, no, _), score, _ = _means(total)
     known = (yes * score[YES] + no * score[NO]) / np.maximum(yes + no, 1)
     return float((_precision(total) * (score[UNKNOWN] - known)).sum())
 
 
-def _excess(total: Floats) -> float:
-    """Excess score of unknown entries over the mixture; not 0 where no share from 0 to 1 fits."""
+def _excess_score(total: Floats) -> float:
+    """Return the excess score of unknown entries over the mixture; not 0 if no share from 0 to 1 fits."""
     return float((_precision(total) * _gap(total, _means(total)[1])).sum())
 
 
-def _excess_of_squares(total: Floats) -> float:
+def _excess_square(total: Floats) -> float:
+    """Return the excess squared score of unknown entries over the mixture."""
     return float((_precision(total) * _gap(total, _means(total)[2])).sum())
 
 
 def _gap(total: Floats, moment: Floats) -> Floats:
-    """A moment [3 kinds, L] of unknown entries less that of the fitted mixture, [L]."""
-    shares = _shares(total, _factor(total))
+    """Return a moment [3 kinds, L] of unknown entries less that of the fitted mixture, [L]."""
+    shares = _shares(total, _fit_factor(total))
     return np.asarray(moment[UNKNOWN] - shares * moment[YES] - (1 - shares) * moment[NO])
 
 
 def _shares(total: Floats, factor: float) -> Floats:
-    """Share of yes among unknown entries, [L], whose odds are those among known entries times the factor."""
+    """Return the share of yes among unknown entries, [L]: its odds are those among known entries times the factor."""
     yes, no = total[YES, :, 0], total[NO, :, 0]
     return np.divide(yes * factor, no + yes * factor, out=np.zeros_like(yes), where=(yes > 0) & (no > 0))
 
 
-def _factor(total: Floats) -> float:
-    """The factor with which the mixture has the mean score of unknown entries, by bisection."""
+def _fit_factor(total: Floats) -> float:
+    """Find, by bisection, the factor for which the mixture has the mean score of unknown entries."""
     score, weight = _means(total)[1], _precision(total)
     wanted, per_share = weight * (score[UNKNOWN] - score[NO]), weight * (score[YES] - score[NO])
 
     def remainder(factor: float) -> float:
         return float((wanted - per_share * _shares(total, factor)).sum())
 
-    low, high = FACTORS
+    low, high = FACTOR_BOUNDS
     if remainder(low) <= 0:
         return 0.0
     if remainder(high) >= 0:
@@ -266,37 +267,36 @@ def _factor(total: Floats) -> float:
     return float(np.sqrt(low * high))
 
 
-def _own_shares(total: Floats, common: Floats) -> Floats:
-    """Draw the share of each label from the common one to its own, by the variance between labels and its error."""
+def _shrink_shares(total: Floats, common: Floats) -> Floats:
+    """Return the shares of labels, shrunk to the common ones: the variance between labels against the error of each."""
     count, score, square = _means(total)
     gap = score[YES] - score[NO]
-    sure = (count >= MIN_OF_LABEL).all(axis=0) & (gap > 0)
-    if not sure.any():
+    reliable = (count >= MIN_OF_LABEL).all(axis=0) & (gap > 0)
+    if not reliable.any():
         return common
-    variance, part = np.maximum(square - score**2, 0), common
-    error = variance[UNKNOWN] / np.maximum(count[UNKNOWN], 1) + (1 - part) ** 2 * variance[NO] / np.maximum(
-        count[NO], 1
-    )
-    error += part**2 * variance[YES] / np.maximum(count[YES], 1)
-    error = np.where(sure, error, 1) / np.where(sure, gap, 1) ** 2 + 1e-12
-    separate = np.clip((score[UNKNOWN] - score[NO]) / np.where(sure, gap, 1), 0, 1)
-    between = float((((separate - common) ** 2 - error) / error)[sure].sum() / (1 / error)[sure].sum())
-    return np.where(sure, common + max(between, 0) / (max(between, 0) + error) * (separate - common), common)
+    variance, size = np.maximum(square - score**2, 0), np.maximum(count, 1)
+    error = variance[UNKNOWN] / size[UNKNOWN] + (1 - common) ** 2 * variance[NO] / size[NO]
+    error += common**2 * variance[YES] / size[YES]
+    error = np.where(reliable, error, 1) / np.where(reliable, gap, 1) ** 2 + 1e-12
+    separate = np.clip((score[UNKNOWN] - score[NO]) / np.where(reliable, gap, 1), 0, 1)
+    between = float((((separate - common) ** 2 - error) / error)[reliable].sum() / (1 / error)[reliable].sum())
+    return np.where(reliable, common + max(between, 0) / (max(between, 0) + error) * (separate - common), common)
 
 
 def _compute_weights(total: Floats, kind: Kind, p: float = float("nan")) -> Missingness:
     yes, no, unknown = total[..., 0]
     usable = _usable(total)
-    hidden = _own_shares(total, _shares(total, _factor(total))) * unknown
-    of_yes = np.where(usable, (yes + hidden) / np.maximum(yes, 1), 1.0)
-    of_no = np.where(usable, (no + unknown - hidden) / np.maximum(no, 1), 1.0)
+    hidden = _shrink_shares(total, _shares(total, _fit_factor(total))) * unknown
+    yes_weight = np.where(usable, (yes + hidden) / np.maximum(yes, 1), 1.0)
+    no_weight = np.where(usable, (no + unknown - hidden) / np.maximum(no, 1), 1.0)
     yes_known, no_known = (
         float(known[usable].sum() / max((weight * known)[usable].sum(), 1))
-        for known, weight in ((yes, of_yes), (no, of_no))
+        for known, weight in ((yes, yes_weight), (no, no_weight))
     )
-    return Missingness(kind, p, of_yes, of_no, hidden, yes_known, no_known)
+    return Missingness(kind, p, yes_weight, no_weight, hidden, yes_known, no_known)
 
 
-def _log_rates(total: Floats) -> float:
+def _log_rate_ratio(total: Floats) -> float:
+    """Return the log ratio of the rates at which yes and no are known."""
     result = _compute_weights(total, "by-answer")
     return float(np.log(result.yes_known / result.no_known))

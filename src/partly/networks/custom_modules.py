@@ -27,17 +27,19 @@ _REGISTERED: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
 
 def register(part: Any, what: str) -> str:
-    """Return the name of a module in a configuration. It includes a digest of the weights, which decide the run."""
+    """Register a custom module and return its name for configurations, which includes a digest of its weights."""
     if isinstance(part, str):
         return part
     if not callable(part):
         raise SettingError(f"{what} = {part!r} must be a name, a torch module, or a function or class that makes one.")
-    name = f"{PREFIX}{_kind(part)}"
+    name = f"{PREFIX}{_class_name(part)}"
     if isinstance(part, nn.Module):
-        sha = hashlib.sha256(repr(part).encode())
+        digest = hashlib.sha256(repr(part).encode())
         for key, tensor in part.state_dict().items():
-            sha.update(key.encode() + tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
-        name += f":{sha.hexdigest()[:12]}"
+            digest.update(
+                key.encode() + tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes()
+            )
+        name += f":{digest.hexdigest()[:12]}"
     _REGISTERED[name] = part
     return name
 
@@ -46,9 +48,9 @@ def rebind(name: str, part: Part, what: str) -> None:
     """Register a module under the name in a saved configuration; it must be of the same class."""
     if not name.startswith(PREFIX):
         raise SettingError(f"{what}: the saved model has the {what} {name!r}, which needs nothing given. Leave it out.")
-    wanted = name.split(":")[1]
-    if _kind(part) != wanted:
-        raise SettingError(f"{what}: the saved model was made with {wanted}, and this is {_kind(part)}.")
+    saved_class = name.split(":")[1]
+    if _class_name(part) != saved_class:
+        raise SettingError(f"{what}: the saved model was made with {saved_class}, and this is {_class_name(part)}.")
     _REGISTERED[name] = part
 
 
@@ -61,26 +63,27 @@ def instantiate(name: str, what: str, *sizes: Any) -> nn.Module:
     part = _REGISTERED.get(name)
     if part is None:
         raise MissingModule(
-            f"{what} = {name!r} is a part of the caller's own, of which only the weights are saved. Give it again: "
-            f"Classifier.load(folder, {what}=...), an object of the class {name.split(':')[1]} or what makes one."
+            f"{what} = {name!r} is a custom module, and only its weights are saved. Pass it again: "
+            f"Classifier.load(folder, {what}=...), as an object of the class {name.split(':')[1]}, or a "
+            "function or class that makes one."
         )
     if isinstance(part, nn.Module):
         return copy.deepcopy(part)
     module = part(*sizes)
     if not isinstance(module, nn.Module):
-        raise SettingError(f"{what}: {_kind(part)}{sizes} gave {type(module).__name__}, not a torch module.")
+        raise SettingError(f"{what}: {_class_name(part)}{sizes} gave {type(module).__name__}, not a torch module.")
     return module
 
 
 def custom_head(name: str, inputs: int, labels: int) -> tuple[nn.Module, nn.Module]:
     """Return an empty trunk and the custom head."""
-    last = instantiate(name, "head", inputs, labels)
-    logits = probe(last, torch.zeros(2, inputs), f"head: features [2, {inputs}]")
+    head = instantiate(name, "head", inputs, labels)
+    logits = probe(head, torch.zeros(2, inputs), f"head: features [2, {inputs}]")
     if logits.shape != (2, labels):
         raise SettingError(
-            f"head: of features [2, {inputs}] it makes {list(logits.shape)}; logits [2, {labels}] are needed."
+            f"head: makes {list(logits.shape)} of features [2, {inputs}]; it must make logits [2, {labels}]."
         )
-    return nn.Identity(), last
+    return nn.Identity(), head
 
 
 def no_head(inputs: int, labels: int) -> tuple[nn.Module, nn.Module]:
@@ -96,7 +99,7 @@ def no_head(inputs: int, labels: int) -> tuple[nn.Module, nn.Module]:
 def probe(module: nn.Module, x: Tensor, place: str) -> Tensor:
     """Return the output of a module for x in evaluation mode; errors name the place."""
     modes = [(part, part.training) for part in module.modules()]
-    module.eval()  # for a while
+    module.eval()  # until the modes are restored below
     try:
         output = module(x)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
@@ -113,17 +116,18 @@ def source_digest(name: str) -> str:
     """Return the SHA-256 of the source of a custom module; empty if it is installed or has no file."""
     part = _REGISTERED.get(name)
     try:
-        kind: Any = _class(part)
-        installed = is_installed(inspect.getfile(kind))
-        return "" if installed else hashlib.sha256(inspect.getsource(kind).encode()).hexdigest()
-    except (OSError, TypeError):  # made in a session without a file
+        source: Any = _class(part)
+        installed = is_installed(inspect.getfile(source))
+        return "" if installed else hashlib.sha256(inspect.getsource(source).encode()).hexdigest()
+    except (OSError, TypeError):  # defined interactively, not in a file
         return ""
 
 
 def _class(part: Any) -> Any:
+    """Return the class of a module, or the function or class that makes one."""
     return type(part) if isinstance(part, nn.Module) else inspect.unwrap(part)
 
 
-def _kind(part: Any) -> str:
-    kind = _class(part)
-    return str(getattr(kind, "__qualname__", type(kind).__qualname__))
+def _class_name(part: Any) -> str:
+    source = _class(part)
+    return str(getattr(source, "__qualname__", type(source).__qualname__))

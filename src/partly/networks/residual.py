@@ -22,7 +22,7 @@ def accepts_labels(head: nn.Module) -> bool:
 
 
 class LowRankHead(nn.Module):
-    """Inner products of item embeddings and label vectors, [B, L], plus what they leave of a fixed read-out.
+    """Inner products of item embeddings and label vectors, [B, L], plus the rest of a fixed read-out.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class LowRankHead(nn.Module):
     size : int
         Length of a label vector. Embeddings and vectors start at the leading singular vectors.
     vectors : Tensor, optional
-        Label vectors [L, size] that stay as they are; embeddings then start at the least-squares fit.
+        Label vectors [L, size], not trained; embeddings then start at the least-squares fit.
     max_norm : float, optional
         Length of the longest label vector.
     """

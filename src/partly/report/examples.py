@@ -21,7 +21,7 @@ MAX_EXAMPLES = {"fair": 6, "wrong": 3, "unknown": 3}  # items of each kind
 MAX_ENTRIES = 9  # of an item
 MAX_ENTRIES_WITH_TRUE_NEGATIVES = 5  # where the rest are known no's that are predicted as no
 PREVIEW_SIDE = 160  # pixels; larger images are scaled down
-TINY_SIDE = 64  # pixels; up to this size each pixel is shown as it is
+MAX_PNG_SIDE = 64  # pixels; larger images are compressed as JPEG
 JPEG_QUALITY = 80
 MAX_TEXT_LENGTH = 280  # characters
 DIMMED = 0.5  # brightness of an image where there is no evidence
@@ -201,7 +201,7 @@ def image_uri(pixels: Pixels) -> str:
 
 
 def is_tiny(pixels: Pixels) -> bool:
-    return bool(max(pixels.shape[:2]) <= TINY_SIDE)
+    return bool(max(pixels.shape[:2]) <= MAX_PNG_SIDE)
 
 
 def _scale_down(pixels: Pixels) -> Pixels:

@@ -31,7 +31,7 @@ def view_model(
     privilege: labels that it saw and others do not; observe: sees all probabilities pass, block by block.
     """
     entries = EntrySums(labels)
-    blocks = entries.passing(enumerate_rows(fitted.taught_by(ids=labels.given_ids).predict_blocks(items)))
+    blocks = entries.pass_through(enumerate_rows(fitted.taught_by(ids=labels.given_ids).predict_blocks(items)))
     known = gather_known(observe(blocks), labels)
     thresholds = fitted.thresholds if fitted.has_thresholds else None
     notes = () if fitted.calibration is None else fitted.calibration.describe(fitted.names)

@@ -283,9 +283,9 @@ class ManyItems:
         scores = np.take_along_axis(fold_scores.reshape(*w.shape[:2], -1), fold[None], axis=0)[0]
         z = np.zeros_like(scores)
         for span, job in _spans(bundle):
-            own = scores[span, : len(job.items)]
-            mean, factor = moments(own)
-            z[span, : len(job.items)] = (own - mean[:, None]) * factor[:, None]
+            job_scores = scores[span, : len(job.items)]
+            mean, factor = moments(job_scores)
+            z[span, : len(job.items)] = (job_scores - mean[:, None]) * factor[:, None]
         return np.stack([z, weights, targets])
 
     # ---------------------------------------------------------------- fits
@@ -319,11 +319,11 @@ class ManyItems:
     ) -> Solution:
         """Solve each fold of a bundle, or all of its items: [folds, labels, R] and [folds, labels]."""
         weights, targets, fold = entries
-        parts = [weights] if whole else [weights * (fold != k) for k in range(self.folds)]
-        shape = len(parts), len(targets), len(self.squares)
+        fit_weights = [weights] if whole else [weights * (fold != k) for k in range(self.folds)]
+        shape = len(fit_weights), len(targets), len(self.squares)
         flat = None if start is None else (start[0].reshape(-1, shape[2]), start[1].ravel())
         x = _for_folds(x, *shape[:2])
-        w, b = minimum(x, np.concatenate(parts), np.tile(targets, (len(parts), 1)), c, flat, tolerance)
+        w, b = minimum(x, np.concatenate(fit_weights), np.tile(targets, (len(fit_weights), 1)), c, flat, tolerance)
         return w.reshape(shape), b.reshape(shape[:2])
 
     def _bundle(self, jobs: list[Job]) -> list[Bundle]:

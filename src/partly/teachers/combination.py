@@ -239,7 +239,7 @@ def scale_model(
 
 
 def _unscale(slopes: Slopes, scale: npt.NDArray[Any]) -> Floats:
-    """Return slopes for the model's logits as they are."""
+    """Return slopes for the model's unscaled logits."""
     unscaled = slopes.slopes.astype(np.float32)
     unscaled[0] *= scale.astype(np.float32)
     return unscaled

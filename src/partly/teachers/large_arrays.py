@@ -29,26 +29,26 @@ def allocate(shape: tuple[int, int]) -> Floats:
 
 def stack(blocks: Iterable[npt.NDArray[Any]], width: int) -> Floats:
     """Stack blocks [B, width]; beyond `MAX_IN_MEMORY` numbers they are written to a temporary file."""
-    parts: list[npt.NDArray[Any]] = [np.empty((0, width), np.float32)]
+    in_memory: list[npt.NDArray[Any]] = [np.empty((0, width), np.float32)]
     count, file = 0, None
     try:
         for block in blocks:
             count += len(block)
             if file is None and count * width > MAX_IN_MEMORY:
                 file = tempfile.TemporaryFile()  # noqa: SIM115 (closed below)
-                for part in parts:
-                    part.tofile(file)
-                parts = []
+                for array in in_memory:
+                    array.tofile(file)
+                in_memory = []
             values = np.ascontiguousarray(block, np.float32)
             if file is None:
-                parts.append(values)
+                in_memory.append(values)
             else:
                 values.tofile(file)
         if file is None:
-            return np.concatenate(parts)
+            return np.concatenate(in_memory)
         file.flush()
-        array: Floats = np.memmap(file, np.float32, "r", shape=(count, width))
-        return array
+        mapped: Floats = np.memmap(file, np.float32, "r", shape=(count, width))
+        return mapped
     except OSError as error:
         raise _no_space(error) from error
     finally:

@@ -40,7 +40,7 @@ def open_scores(teacher: Teacher, items: Items, labels: Vocabulary) -> ScoreMatr
     """Return the scores [N, L] of a teacher: in memory if they are few, from the cache, or computed on request."""
     shape = (len(items), len(names_of(labels)))
     if teacher.caches_scores and shape[0] and _has_identity(teacher):
-        return _cached(teacher, items, labels, shape)
+        return _load_or_score(teacher, items, labels, shape)
     if shape[0] * shape[1] <= MAX_IN_MEMORY:
         return teacher.scores(items, labels)
     return LazyScores(teacher, items, labels)
@@ -50,7 +50,9 @@ def _has_identity(teacher: Teacher) -> bool:
     return type(teacher).identity is not Teacher.identity
 
 
-def _cached(teacher: Teacher, items: Items, labels: Vocabulary, shape: tuple[int, int]) -> npt.NDArray[np.float32]:
+def _load_or_score(
+    teacher: Teacher, items: Items, labels: Vocabulary, shape: tuple[int, int]
+) -> npt.NDArray[np.float32]:
     ids = ids_of(labels)
     key = {
         "scores": teacher.identity(),

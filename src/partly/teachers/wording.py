@@ -94,9 +94,9 @@ def check_names(names: Sequence[str], descriptions: Descriptions) -> None:
 
 def describe_codes(silent: Sequence[str], labels: int) -> str:
     """State that some names are codes, and what to do."""
-    shown = ", ".join(silent[:5]) + (", ..." if silent[5:] else "")
+    examples = ", ".join(silent[:5]) + (", ..." if silent[5:] else "")
     return (
-        f"{len(silent)} of {labels} label names are codes and get no score: {shown}. Describe them: --descriptions "
+        f"{len(silent)} of {labels} label names are codes and get no score: {examples}. Describe them: --descriptions "
         "labels.toml, or LabelNames(descriptions={...})."
     )
 

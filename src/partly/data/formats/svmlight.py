@@ -63,17 +63,18 @@ def read(path: Path, semantics: LabelSemantics) -> Dataset:
     budget.hold_rows(len(listed))
     budget.hold_rows(lines.counts[2] if lines.counts else 0)
     budget.hold(FEATURE_BYTES * max(x.shape[1], lines.counts[1] if lines.counts else 0))
-    rows = np.repeat(np.arange(len(listed)), [len(numbers) for numbers in listed])
-    codes = np.concatenate([np.empty(0), *(np.asarray(numbers, float) for numbers in listed)])
-    whole = np.isfinite(codes) & (codes >= 0) & (np.floor(codes) == codes) & (codes < MAX_LABEL)
-    if not whole.all():
-        raise DataError(f"{path}: labels must be whole numbers from 0; found {codes[~whole][0]:g}.")
-    names = lines.names.get("labels") or _number_names(codes, lines.counts)
+    rows = np.repeat(np.arange(len(listed)), [len(of_item) for of_item in listed])
+    numbers = np.concatenate([np.empty(0), *(np.asarray(of_item, float) for of_item in listed)])
+    valid = np.isfinite(numbers) & (numbers >= 0) & (np.floor(numbers) == numbers) & (numbers < MAX_LABEL)
+    if not valid.all():
+        raise DataError(f"{path}: labels must be whole numbers from 0; found {numbers[~valid][0]:g}.")
+    names = lines.names.get("labels") or _number_names(numbers, lines.counts)
+    # Comments are ids only if every line has one and all differ.
     ids = lines.ids if len(set(lines.ids)) == len(listed) else list(map(str, range(len(listed))))
-    position = (
-        {name: j for j, name in enumerate(_number_names(codes, lines.counts))} if "labels" not in lines.names else None
-    )
-    columns = codes.astype(np.int64) if position is None else np.array([position[str(int(c))] for c in codes], np.int64)
+    columns = numbers.astype(np.int64)
+    if "labels" not in lines.names:
+        column_of = {name: j for j, name in enumerate(names)}
+        columns = np.array([column_of[str(number)] for number in columns], np.int64)
     if len(columns) and columns.max() >= len(names):
         raise DataError(f"{path}: the label {columns.max()} is beyond the {len(names)} names in the file.")
     labels = labels_of(rows, columns, np.ones(len(rows)), ids, names, semantics=semantics, path=path)

@@ -26,18 +26,18 @@ def read(path: Path, semantics: LabelSemantics = LabelSemantics()) -> Dataset:  
     """Copy the texts to a temporary file in blocks; only their ids are held in memory."""
     table = open_table(check_file(path, READABLE))
     ids: list[str] = []
-    blank = Faults(table, "texts that are blank or hold a NUL")
+    unusable = Faults(table, "texts that are blank or hold a NUL")
 
     def blocks() -> Iterator[list[str]]:
         for block_ids, texts in cells_of(table, TEXT, id_column=semantics.id_column):
             bad = [i for i, text in enumerate(texts) if not text.strip() or "\0" in text]
-            blank.add([len(ids) + i for i in bad], (f"item {block_ids[i]!r}" for i in bad))
+            unusable.add([len(ids) + i for i in bad], (f"item {block_ids[i]!r}" for i in bad))
             ids.extend(block_ids)
             yield texts
 
     items = spool_texts(blocks(), str(path))
     refuse_bad_ids(table, ids)
-    blank.refuse("Leave these rows out.")
+    unusable.refuse("Remove these rows.")
     return Dataset(items, empty_labels(ids))
 
 

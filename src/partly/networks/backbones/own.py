@@ -1,9 +1,9 @@
-"""A custom torch module as a backbone: maps [B, C, H, W] or vectors [B, D] of items.
+"""A custom torch module as a backbone: it makes maps [B, C, H, W] or vectors [B, D] of items.
 
 Pass it in Python: `Classifier(backbone=module)`. Its stages are its children in order, or the result of its method
 `stages()`. A module is copied and trained from its weights; a function or class is called with the shape of an item for
 each network. `standardise` = false passes raw items, pixels as floats from 0 to 255; otherwise they are standardized by
-the training items. It learns at the full learning rate unless `rate` is set.
+the training items. The module learns at the full learning rate unless `rate` is set.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ USUAL: dict[str, Any] = {"rate": 1.0}
 
 
 class CustomBackbone(Backbone):
-    """A module of the caller."""
+    """Backbone around a custom module."""
 
     def __init__(self, module: nn.Module, shape: tuple[int, ...], standardise: bool) -> None:
         super().__init__()
@@ -48,12 +48,12 @@ class CustomBackbone(Backbone):
         return not self.standardise
 
     def maps(self, x: Tensor) -> Tensor:
-        made: Tensor = self.module(x)
-        return made
+        features: Tensor = self.module(x)
+        return features
 
     def stages(self) -> list[nn.Module]:
-        own: Any = getattr(self.module, "stages", None)
-        return list(own()) if callable(own) else list(self.module.children())
+        stages: Any = getattr(self.module, "stages", None)
+        return list(stages()) if callable(stages) else list(self.module.children())
 
 
 def backbone(shape: tuple[int, ...], name: str, *, standardise: bool = True) -> CustomBackbone:
