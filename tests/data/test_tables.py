@@ -91,7 +91,7 @@ def test_malformed_csv_is_refused_where_it_begins(file, content, line):
 
 
 def test_an_open_quote_is_called_so(file):
-    assert refusal(file, b'item,cat\nx,"1').endswith(": a quote is opened here and never closed.")
+    assert refusal(file, b'item,cat\nx,"1').endswith(": the quote that opens here is never closed.")
 
 
 @pytest.mark.parametrize("content", [b"item,cat\nx\0,1\n", b"item,cat\nx,\0\n"])

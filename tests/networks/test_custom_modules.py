@@ -132,7 +132,7 @@ def test_a_clone_has_a_module_of_its_own() -> None:
 
 def test_without_the_module_nothing_is_loaded(tmp_path: Path) -> None:
     Classifier("bce", backbone=Maps(), **HOW).fit(PICTURES, Y).save(tmp_path / "saved")
-    with pytest.raises(SettingError, match=r"Give it again: Classifier\.load\(folder, backbone=\.\.\.\).*class Maps"):
+    with pytest.raises(SettingError, match=r"Pass it again: Classifier\.load\(folder, backbone=\.\.\.\).*class Maps"):
         Classifier.load(tmp_path / "saved")
     with pytest.raises(SettingError, match=r"was made with Maps, and this is Linear"):
         Classifier.load(tmp_path / "saved", backbone=nn.Linear(2, 2))

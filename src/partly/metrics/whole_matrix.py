@@ -30,7 +30,7 @@ from partly.metrics.inverse_probability import Table
 from partly.metrics.matrix_pass import MatrixPass
 from partly.metrics.validation import Floats, Threshold
 from partly.model_choice import priors
-from partly.model_choice.missingness import BLOCK, GROUPS
+from partly.model_choice.missingness import BLOCK_ITEMS, GROUPS
 
 MECHANISMS = ("auto", "at-random", "positives-only", "audit")
 ASSUMPTIONS = {
@@ -113,8 +113,8 @@ def estimate(
     """
     if not isinstance(scores, Iterator):
         array, labels = scored.check_scores(scores, labels)
-        starts = range(0, len(labels), BLOCK)
-        row_blocks: Any = ((slice(i, min(i + BLOCK, len(labels))), array[i : i + BLOCK]) for i in starts)
+        starts = range(0, len(labels), BLOCK_ITEMS)
+        row_blocks: Any = ((slice(i, min(i + BLOCK_ITEMS, len(labels))), array[i : i + BLOCK_ITEMS]) for i in starts)
     else:
         labels = as_labels(labels, "labels")
         row_blocks = scored.enumerate_rows(scores)

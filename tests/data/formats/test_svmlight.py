@@ -14,7 +14,7 @@ from partly.items import features
 
 def test_lines(tmp_path):
     (tmp_path / "a.svm").write_text("0,4 1:0.5 3:2\n 2:1\n4 1:1\n")
-    with pytest.raises(DataError, match=r"a svmlight file lists positives.*--absent"):
+    with pytest.raises(DataError, match=r"an svmlight file lists positives.*--absent"):
         partly.read(tmp_path / "a.svm")
     data = partly.read(tmp_path / "a.svm", absent="no")
     assert data.labels.names == ("0", "4")
@@ -29,6 +29,12 @@ def test_a_first_line_that_counts(tmp_path):
     assert data.items.shape == (4,)
     assert data.labels.names == ("0", "1", "2")
     assert data.labels.ternary().tolist() == [[-1, 1, -1], [1, -1, 1]]
+
+
+def test_a_label_beyond_the_counts_is_refused(tmp_path):
+    (tmp_path / "a.txt").write_text("1 3 2\n5 0:1 1:2\n")
+    with pytest.raises(DataError, match=r"a\.txt: the label 5 is beyond the 2 labels that the file declares"):
+        partly.read(tmp_path / "a.txt", absent="no")
 
 
 @pytest.mark.parametrize("line", ["1 x:1", "1 1:x", "1.5 1:1", "-1 1:1"])

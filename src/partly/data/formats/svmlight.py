@@ -53,7 +53,7 @@ def recognizes(path: Path) -> bool:
 def read(path: Path, semantics: LabelSemantics) -> Dataset:
     from sklearn.datasets import load_svmlight_file
 
-    semantics.need_absent(path, "a svmlight file lists positives: other labels may be absent or unknown.")
+    semantics.need_absent(path, "an svmlight file lists positives: other labels may be absent or unknown.")
     lines = _Lines(path)
     try:
         x, listed = load_svmlight_file(lines, multilabel=True, zero_based=lines.zero_based)
@@ -72,11 +72,11 @@ def read(path: Path, semantics: LabelSemantics) -> Dataset:
     # Comments are ids only if every line has one and all differ.
     ids = lines.ids if len(set(lines.ids)) == len(listed) else list(map(str, range(len(listed))))
     columns = numbers.astype(np.int64)
-    if "labels" not in lines.names:
+    if "labels" not in lines.names and lines.counts is None:  # otherwise numbers are columns already
         column_of = {name: j for j, name in enumerate(names)}
         columns = np.array([column_of[str(number)] for number in columns], np.int64)
     if len(columns) and columns.max() >= len(names):
-        raise DataError(f"{path}: the label {columns.max()} is beyond the {len(names)} names in the file.")
+        raise DataError(f"{path}: the label {columns.max()} is beyond the {len(names)} labels that the file declares.")
     labels = labels_of(rows, columns, np.ones(len(rows)), ids, names, semantics=semantics, path=path)
     return Dataset(_features(x, lines, path), labels)
 
