@@ -1,4 +1,4 @@
-"""`partly vocabulary`: change the labels of a ledger, keeping everything that was said about them."""
+"""`partly vocabulary`: change the labels of a ledger, keeping all statements about them."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ Label = Annotated[str, typer.Argument(help="Name of a label.")]
 
 @command(to=vocabulary, name="list")
 def list_(place: Place, at: At = None, as_json: Json = False) -> None:
-    """List the labels, their parents, and what happened to hidden ones."""
+    """List the labels with their parents, and why some are hidden."""
     labels = open_ledger(place).vocabulary(at).labels
     rows = [
         {
-            "label": one.name,
-            "parent": None if one.parent is None else labels[one.parent].name,
-            "hidden": one.hidden,
-            "was_called": list(one.called[:-1]),
+            "label": label.name,
+            "parent": None if label.parent is None else labels[label.parent].name,
+            "hidden": label.hidden,
+            "was_called": list(label.called[:-1]),
         }
-        for one in labels.values()
+        for label in labels.values()
     ]
     if not print_json(rows, as_json):
         for row in rows:
@@ -53,8 +53,8 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Add labels, unknown for every item."""
-    opened = open_ledger(place)
-    _report(opened, opened.add(split_names(names), parent=parent, author=user_name(author)), as_json)
+    ledger = open_ledger(place)
+    _report(ledger, ledger.add(split_names(names), parent=parent, author=user_name(author)), as_json)
 
 
 @command(to=vocabulary)
@@ -67,10 +67,10 @@ def split(
 ) -> None:
     """Split a label: `split LEDGER Animal into Cat,Dog`.
 
-    Where the label is no, so are its parts; elsewhere they start unknown.
+    The new labels are no where the old label is no, and unknown elsewhere.
     """
-    opened, parts = open_ledger(place), split_names(_word_after("into", into))
-    _report(opened, opened.split(label, parts, author=user_name(author)), as_json)
+    ledger, parts = open_ledger(place), split_names(_name_after("into", into))
+    _report(ledger, ledger.split(label, parts, author=user_name(author)), as_json)
 
 
 @command(to=vocabulary)
@@ -85,8 +85,8 @@ def merge(
 
     An item has the merged label if it has any of them, and lacks it if it lacks all of them.
     """
-    opened, name = open_ledger(place), _word_after("as", into)
-    _report(opened, opened.merge(split_names(names), name, author=user_name(author)), as_json)
+    ledger, name = open_ledger(place), _name_after("as", into)
+    _report(ledger, ledger.merge(split_names(names), name, author=user_name(author)), as_json)
 
 
 @command(to=vocabulary)
@@ -98,15 +98,15 @@ def rename(
     as_json: Json = False,
 ) -> None:
     """Rename a label: `rename LEDGER Auto to Car`."""
-    opened = open_ledger(place)
-    _report(opened, opened.rename(label, _word_after("to", name), author=user_name(author)), as_json)
+    ledger = open_ledger(place)
+    _report(ledger, ledger.rename(label, _name_after("to", name), author=user_name(author)), as_json)
 
 
 @command(to=vocabulary)
 def retire(place: Place, names: Names, author: Author = None, as_json: Json = False) -> None:
     """Hide labels; their history stays in the ledger."""
-    opened = open_ledger(place)
-    _report(opened, opened.retire(split_names(names), author=user_name(author)), as_json)
+    ledger = open_ledger(place)
+    _report(ledger, ledger.retire(split_names(names), author=user_name(author)), as_json)
 
 
 def _report(ledger: Ledger, number: int, as_json: bool) -> None:
@@ -117,9 +117,9 @@ def _report(ledger: Ledger, number: int, as_json: bool) -> None:
     print_json({"batch": number, "labels": list(names)}, as_json)
 
 
-def _word_after(preposition: str, words: Sequence[str]) -> str:
-    """Return the word after a preposition that makes a command read like a sentence and may be left out."""
+def _name_after(preposition: str, words: Sequence[str]) -> str:
+    """Return the single name that follows an optional preposition, as in `rename LEDGER Auto to Car`."""
     rest = list(words[1:] if words[:1] == [preposition] else words)
     if len(rest) != 1:
-        raise SettingError(f"Give one word after {preposition!r} (quote one with spaces); got {list(words)}.")
+        raise SettingError(f"Give one name after {preposition!r} (quote it if it has spaces); got {list(words)}.")
     return rest[0]

@@ -1,4 +1,4 @@
-"""The data set: items and observed labels, with a truth, a test part and a hierarchy where there are any."""
+"""The data set: items and observed labels, and optionally a truth, a test part and a hierarchy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Dataset:
     items : Items
         Images, texts or rows of features.
     labels : Labels
-        Observed labels, with the ids of the items; without columns where a source has items alone.
+        Observed labels, with the ids of the items; without columns if the source holds only items.
     truth : Labels, optional
         Complete labels; they exist in simulations and test sets.
     test : Dataset, optional
@@ -84,8 +84,8 @@ class Dataset:
 
     def include_unlabelled(self) -> Dataset:
         """Return the data set with the items that the label file does not mention, all entries unknown."""
-        more = self.with_unlabelled or self
-        return replace(self, items=more.items, labels=more.labels, truth=more.truth, with_unlabelled=None)
+        larger = self.with_unlabelled or self
+        return replace(self, items=larger.items, labels=larger.labels, truth=larger.truth, with_unlabelled=None)
 
     def __getattr__(self, name: str) -> Any:
         if name not in FORMER_NAMES:
@@ -94,7 +94,7 @@ class Dataset:
         return getattr(self, FORMER_NAMES[name])
 
     def __getitem__(self, index: slice | Index) -> Dataset:
-        """Return some items with their labels, without `with_unlabelled`; the test part stays the same."""
+        """Return some items with their labels; the test part stays the same, and `with_unlabelled` is dropped."""
         truth = None if self.truth is None else self.truth[index]
         return Dataset(self.items[index], self.labels[index], truth, self.test, self.hierarchy)
 
@@ -105,8 +105,8 @@ def drop_unreadable(data: Dataset, where: PathLike, skip_bad: bool) -> Dataset:
     Unreadable files that the label file does not mention are always dropped.
     """
     test = None if data.test is None else drop_unreadable(data.test, where, skip_bad)
-    every = data.with_unlabelled or data
-    unreadable = every.items.unreadable() if is_decoded(every.items) else {}
+    all_items = data.with_unlabelled or data
+    unreadable = all_items.items.unreadable() if is_decoded(all_items.items) else {}
     if not unreadable:
         return replace(data, test=test)
     labeled = {row: reason for row, reason in unreadable.items() if row < len(data.items)}
@@ -118,15 +118,15 @@ def drop_unreadable(data: Dataset, where: PathLike, skip_bad: bool) -> Dataset:
         raise DataError(f"{problem}\nNo items are left to learn from.")
     if labeled:
         warnings.warn(f"{problem}\nThey are skipped.", stacklevel=4)
-    rows = np.setdiff1d(np.arange(len(every.items)), list(unreadable))
-    with_unlabelled = None if data.with_unlabelled is None else every[rows]
+    rows = np.setdiff1d(np.arange(len(all_items.items)), list(unreadable))
+    with_unlabelled = None if data.with_unlabelled is None else all_items[rows]
     return replace(data[rows[rows < len(data.items)]], test=test, with_unlabelled=with_unlabelled)
 
 
 def resize_images(data: Dataset, size: int) -> Dataset:
     """Return the data set with its image files decoded at this size."""
     if not is_decoded(data.items):
-        raise SettingError(f"size = {size}: only images in files can be resized; those of an array have their size.")
+        raise SettingError(f"size = {size}: only images in files can be resized, not those in an array.")
     test, with_unlabelled = (
         None if part is None else resize_images(part, size) for part in (data.test, data.with_unlabelled)
     )
@@ -140,9 +140,9 @@ def append_unlabelled(labels: Labels, ids: Iterable[object]) -> Labels:
 
 
 def empty_labels(ids: Iterable[object]) -> Labels:
-    """Return labels without columns, for items that have ids only."""
-    none = np.empty(0, np.int64)
-    return Labels.from_codes(none, none, none, (), ids)
+    """Return labels without columns, for items of which only the ids are known."""
+    no_entries = np.empty(0, np.int64)
+    return Labels.from_codes(no_entries, no_entries, no_entries, (), ids)
 
 
 def split_holdout(

@@ -1,4 +1,4 @@
-"""Interactive multi-label CNN learning (IMCL): an item agrees with a few similar items, which are learned too.
+"""Interactive multi-label CNN learning (IMCL): an item agrees with similar items, found during training.
 
 When to use
     Similar items should vote for each other's unknown entries, or predictions must be explained by neighbors
@@ -26,8 +26,8 @@ Differences from the paper
     (1 + n) sigmoid(2 x + ln n) - n with n = no_value, and the lambdas are relative to the cross-entropy, measured once
     (`relative`). `scaled_search` uses the measured scale in the search too. Items without a similar item have no
     smoothness loss. Training starts with `bce` for the share `warmup` of the epochs, none of which can be the best
-    epoch; `head="warm-linear"` with warmup = 0 replaces it. Items in the bank are as of its last refresh and get no
-    gradient.
+    epoch; `head="warm-linear"` with warmup = 0 replaces it. Items in the bank keep the scores of its last refresh and
+    get no gradient.
 
 Settings
     graph       "co-occurrence" (of known entries), "names" (similar names, by minilm), "identity", or a file with the
@@ -80,13 +80,14 @@ ABOUT = About(
 )
 Settings = dict[str, float | str | bool]
 SHARED: Settings = {"lambda_y": 1.0, "lambda_f": 0.5}
-SEARCHED: Settings = {"solver": "ls", "stop": "score", "tolerance": 1e-3, "known_through_graph": False}  # in the code
+# The search in the authors' code, which differs from the paper.
+CODE_SEARCH: Settings = {"solver": "ls", "stop": "score", "tolerance": 1e-3, "known_through_graph": False}
 PRESETS: dict[str, Settings] = {
     "paper": {**SHARED, "k": 5, "edges": 50, "solver": "clip", "tanh": True},
-    "code": {**SHARED, **SEARCHED, "k": 3, "candidates": "bank"},
+    "code": {**SHARED, **CODE_SEARCH, "k": 3, "candidates": "bank"},
 }
-ENCODED = 1024  # items at a time
-EXACT = 1e-4  # relative to the cross-entropy; a smaller smoothness loss is rounding error
+ENCODED_ITEMS = 1024  # at a time
+MIN_SMOOTHNESS = 1e-4  # relative to the cross-entropy; a smaller smoothness loss is rounding error
 
 
 class Imcl(Method):
@@ -131,13 +132,13 @@ class Imcl(Method):
         self.pursuit = partial(joint_nonnegative_omp, k=k, solver=solver, stop=stop, tolerance=tolerance)
         self.network = task.network()
         self.optimizer = task.make_optimizer(self.network.parameters())
-        among = LabelGraph(task.labels, 0 if graph == "identity" else edges)
-        among.weights.requires_grad_(learn_graph)
-        self.vectors = LabelVectors(among, no_value, known_through_graph)
-        self.graph_optimizer = task.make_optimizer(among.parameters())
-        self.graph_optimizer.param_groups[0]["weight_decay"] = 0.0  # edges without evidence stay
-        room = min(bank, len(task.items)) if candidates == "bank" else 0
-        self.bank = Bank(room, self.network.width(task.items.shape) if room else 0, task.labels)
+        label_graph = LabelGraph(task.labels, 0 if graph == "identity" else edges)
+        label_graph.weights.requires_grad_(learn_graph)
+        self.vectors = LabelVectors(label_graph, no_value, known_through_graph)
+        self.graph_optimizer = task.make_optimizer(label_graph.parameters())
+        self.graph_optimizer.param_groups[0]["weight_decay"] = 0.0  # decay would erase edges without evidence
+        size = min(bank, len(task.items)) if candidates == "bank" else 0
+        self.bank = Bank(size, self.network.width(task.items.shape) if size else 0, task.labels)
         self.register_buffer("scale", torch.zeros(2))
         if task.observed is not None:  # an unreadable file is refused before training starts
             self.vectors.graph.connect(graph, task.observed)
@@ -159,11 +160,11 @@ class Imcl(Method):
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch == 0:
             self.allocate(self.graph_optimizer)
-        since = clock.epoch - self._first_epoch(clock)
-        if len(self.bank) and since >= 0 and since % self.refresh == 0:
-            drawn = clock.epoch_rng("bank").permutation(len(pool))[: len(self.bank)]
+        epochs_of_use = clock.epoch - self._first_epoch(clock)
+        if len(self.bank) and epochs_of_use >= 0 and epochs_of_use % self.refresh == 0:
+            bank_rows = clock.epoch_rng("bank").permutation(len(pool))[: len(self.bank)]
             with eval_mode(self), torch.no_grad():
-                self.bank.store(self._candidates(pool, torch.from_numpy(drawn).sort().values, self.classes))
+                self.bank.store(self._candidates(pool, torch.from_numpy(bank_rows).sort().values, self.classes))
 
     def _first_epoch(self, clock: Clock) -> int:
         """Return the first epoch, from 0, that uses similar items."""
@@ -178,7 +179,7 @@ class Imcl(Method):
 
     def _candidates(self, pool: Pool, index: Tensor, classes: Tensor) -> Candidates:
         """Encode items of a pool; classes [N] belong to all its items."""
-        return Candidates.concatenate(self._encode(pool.take(part), classes)[1] for part in index.split(ENCODED))
+        return Candidates.concatenate(self._encode(pool.take(part), classes)[1] for part in index.split(ENCODED_ITEMS))
 
     # ---------------------------------------------------------------- a step
 
@@ -204,34 +205,35 @@ class Imcl(Method):
     def _smoothness(self, own: Candidates, others: Candidates) -> Tensor:
         """Return the mean squared errors of labels and features, reconstructed from similar items: [2]."""
         support, *weights = self.similar(own, others)
-        alone = support[:, 0] < 0
-        chosen, place = support.clamp(min=0).unique(return_inverse=True)
-        place = torch.where(support < 0, -1, place)
-        labels = mix_rows(self.vectors.through_graph(others.scores[chosen], others.z[chosen]), place, weights[0])
+        without_similar = support[:, 0] < 0
+        chosen, positions = support.clamp(min=0).unique(return_inverse=True)
+        positions = torch.where(support < 0, -1, positions)
+        labels = mix_rows(self.vectors.through_graph(others.scores[chosen], others.z[chosen]), positions, weights[0])
         labels = torch.tanh(labels) if self.tanh else labels
-        features = mix_rows(others.features[chosen], place, weights[1])
+        features = mix_rows(others.features[chosen], positions, weights[1])
         pairs = ((self.vectors.fill_unknown(own.scores, own.z), labels), (own.features, features))
-        errors = torch.stack([(target - rebuilt).square().sum(dim=1) for target, rebuilt in pairs])
-        return torch.where(alone, 0.0, errors).mean(dim=1)
+        errors = torch.stack([(target - mixture).square().sum(dim=1) for target, mixture in pairs])
+        return torch.where(without_similar, 0.0, errors).mean(dim=1)
 
     @torch.no_grad()
     def similar(self, own: Candidates, others: Candidates) -> tuple[Tensor, Tensor, Tensor]:
         """Return support, label weights and feature weights of items, [B, k] each. An item is never similar to itself.
-        With `scaled_search`, scales apply once they are measured."""
-        count = 1 + max(int(part.side.max()) for part in (own, others))
-        labels = own.with_side(self.vectors.fill_unknown(own.scores, own.z), self.side_weight, count)
-        heard = others.with_side(self.vectors.through_graph(others.scores, others.z), self.side_weight, count)
+        With `scaled_search`, the lambdas are scaled as soon as the scales are measured."""
+        classes = 1 + max(int(part.side.max()) for part in (own, others))
+        labels = own.with_side(self.vectors.fill_unknown(own.scores, own.z), self.side_weight, classes)
+        other_labels = self.vectors.through_graph(others.scores, others.z)
+        other_labels = others.with_side(other_labels, self.side_weight, classes)
         scales = self.scale if self.scaled_search and self.scale.all() else torch.ones_like(self.scale)
         lambda_y, lambda_f = (scales * torch.tensor(self.lambdas).to(scales.device)).tolist()
         if self.similar_by == "features":  # used for labels too, so that both have the same weights
-            labels, heard = own.features, others.features
-        views = (own.features, labels, others.features, heard)
+            labels, other_labels = own.features, others.features
+        views = (own.features, labels, others.features, other_labels)
         return self.pursuit(*views, lambda_y=lambda_y, lambda_f=lambda_f, exclude=own.places(others))
 
     @torch.no_grad()
     def _measure(self, known: Tensor, smooth: Tensor) -> None:
-        """Set the scale that makes each smoothness loss as large as the cross-entropy, once all are positive."""
-        measured = (self.scale == 0) & (smooth > EXACT * known)
+        """Set the scale of each smoothness loss, once, to make it as large as the cross-entropy; skip losses of zero."""
+        measured = (self.scale == 0) & (smooth > MIN_SMOOTHNESS * known)
         self.scale.copy_(torch.where(measured, known / smooth, self.scale))
 
     # ---------------------------------------------------------------- reasons
@@ -244,7 +246,9 @@ class Imcl(Method):
         """
         within(0, self.task.labels - 1, label=label)
         if pool is None and not (isinstance(item, Tensor) and len(self.bank)):
-            raise SettingError("Similar items are sought in a pool: explain(item, label, Pool(items, labels)).")
+            raise SettingError(
+                "explain() needs a pool to search for similar items: explain(item, label, Pool(items, labels))."
+            )
         classes = torch.full((1,), -1, device=self.scale.device) if pool is None else self._classes(pool.labels)
         with eval_mode(self), torch.no_grad():
             logits, own = self._encode(self._single_item(item, pool), classes)
@@ -252,17 +256,17 @@ class Imcl(Method):
                 self.bank.candidates() if pool is None else self._candidates(pool, torch.arange(len(pool)), classes)
             )
             support, *weights = (part[0] for part in self.similar(own, others))
-        neighbors = support[support >= 0]
-        vectors = self.vectors.parts(label, others.scores[neighbors], others.z[neighbors])
-        near = Neighbors(others.index[neighbors], torch.stack(weights)[:, : len(neighbors)], *vectors)
-        return explain_entry(label, torch.sigmoid(logits[0, label]).item(), near, self.vectors.graph)
+        rows = support[support >= 0]
+        vectors = self.vectors.parts(label, others.scores[rows], others.z[rows])
+        neighbors = Neighbors(others.index[rows], torch.stack(weights)[:, : len(rows)], *vectors)
+        return explain_entry(label, torch.sigmoid(logits[0, label]).item(), neighbors, self.vectors.graph)
 
     def _single_item(self, item: int | Tensor, pool: Pool | None) -> Batch:
         if pool is not None and not isinstance(item, Tensor):
             within(0, len(pool) - 1, item=item)
             return pool.take(torch.tensor([item]))
-        x, wanted, device = torch.as_tensor(item), self.task.items.shape, self.scale.device
-        if x.shape != wanted:
-            raise DataError(f"An item of shape {list(x.shape)}; this model is for items of shape {list(wanted)}.")
+        x, shape, device = torch.as_tensor(item), self.task.items.shape, self.scale.device
+        if x.shape != shape:
+            raise DataError(f"An item of shape {list(x.shape)}; this model is for items of shape {list(shape)}.")
         unknown = torch.zeros(1, self.task.labels, dtype=torch.int8, device=device)
         return Batch(x[None].to(device), unknown, torch.tensor([-1], device=device))

@@ -1,6 +1,7 @@
 """Log loss, Brier score and expected calibration error (ECE) of probabilities of known entries.
 
-- log loss = mean of -log p for yes and -log(1 - p) for no; p is clipped to [eps, 1 - eps] of its type.
+- log loss = mean of -log p for yes and -log(1 - p) for no; p is clipped to [eps, 1 - eps], eps
+  being the machine epsilon of its data type.
 - Brier = mean of (p - y)^2.
 - ECE = sum over bins of |sum of (y - p)| / number of entries. Bins hold equal numbers of entries (adaptive); equal
   probabilities share a bin. ECE is biased upwards where bins hold few entries.
@@ -34,9 +35,9 @@ def calibration_errors(p: Scores, y: npt.NDArray[np.bool_], bins: int = BINS) ->
     if not len(p):
         return np.zeros(0)
     bins = min(bins, len(p))
-    at = len(p) * np.arange(1, bins) // bins
-    edges = np.sort(p)[at]
-    bin_of = np.searchsorted(edges, p, side="right")
+    first_of_bins = len(p) * np.arange(1, bins) // bins
+    edges = np.sort(p)[first_of_bins]
+    bin_index = np.searchsorted(edges, p, side="right")
     residual: Floats = y - p.astype(np.float64)
-    signs = np.sign(np.bincount(bin_of, residual, minlength=bins))
-    return np.asarray(signs[bin_of] * residual)
+    signs = np.sign(np.bincount(bin_index, residual, minlength=bins))
+    return np.asarray(signs[bin_index] * residual)

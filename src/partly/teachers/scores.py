@@ -58,7 +58,7 @@ class Scores(Teacher):
     caches_scores = False
     ids: Names | None  # of the rows; None: by position
     names: Names | None  # of the columns; None: by position
-    matrix: Any  # [N, L], dense or sparse: of a sparse one, what is not stored is no opinion
+    matrix: Any  # [N, L], dense or sparse; entries that a sparse matrix does not store are no opinion
 
     def __init__(self, source: PathLike | npt.ArrayLike) -> None:
         self.path = Path(source) if isinstance(source, str | Path) else None
@@ -77,7 +77,7 @@ class Scores(Teacher):
 
     @classmethod
     def from_identity(cls, identity: Mapping[str, Any]) -> Scores | None:
-        """Read the file again that `identity` names; None if it is gone, or the scores were an array."""
+        """Open the file in `identity` again; return None if it no longer exists, or the scores were an array."""
         path = identity.get("path")
         return cls(path) if path is not None and Path(path).is_file() else None
 
@@ -88,7 +88,7 @@ class Scores(Teacher):
 
     def reader(self, items: Items, labels: Vocabulary) -> Callable[[Rows], Block]:
         names = names_of(labels)
-        positions, columns = self._rows(len(items), ids_of(labels)), self._columns(names)
+        positions, columns = self._find_rows(len(items), ids_of(labels)), self._find_columns(names)
         in_order = np.array_equal(columns, np.arange(self.matrix.shape[1]))
         present_columns = np.flatnonzero(columns >= 0)
 
@@ -112,22 +112,23 @@ class Scores(Teacher):
         named.ids = tuple(ids)
         return named
 
-    def _rows(self, count: int, ids: Names | None) -> npt.NDArray[np.int64]:
+    def _find_rows(self, count: int, ids: Names | None) -> npt.NDArray[np.int64]:
         """Return the row of each item in the matrix, -1 for none."""
         if self.ids is None or (ids is None and self.path is None):
             if self.matrix.shape[0] != count:
                 raise DataError(
-                    f"{self.describe()}: scores of {self.matrix.shape[0]} items; there are {count} here. Give a row "
+                    f"{self.describe()}: scores of {self.matrix.shape[0]} items, but the data has {count}. Give a row "
                     "per item, in the same order, or a table with ids."
                 )
             return np.arange(count)
         return _find_positions(self.ids, ids or tuple(map(str, range(count))), self.describe(), "item")
 
-    def _columns(self, names: Names) -> npt.NDArray[np.int64]:
+    def _find_columns(self, names: Names) -> npt.NDArray[np.int64]:
+        """Return the column of each label in the matrix, -1 for none."""
         if self.names is None:
             if self.matrix.shape[1] != len(names):
                 raise DataError(
-                    f"{self.describe()}: scores of {self.matrix.shape[1]} labels; there are {len(names)} here. Give a "
+                    f"{self.describe()}: scores of {self.matrix.shape[1]} labels, but the data has {len(names)}. Give a "
                     "column per label, in the same order, or a table with their names."
                 )
             return np.arange(len(names))
@@ -135,36 +136,38 @@ class Scores(Teacher):
 
 
 def _find_positions(own: Names, wanted: Names, where: str, what: str) -> npt.NDArray[np.int64]:
-    """Return the position of each wanted word in the file, -1 for a missing one.
+    """Return the position of each wanted name in the file, -1 for a missing one.
 
-    A file may lack some words, or hold more. If it does both, additional ones are refused by name that may be a missing
-    one, misspelled: of labels all, of items those that differ in case, spaces, folder or suffix. Additional items are
-    also refused if more than half of the items are missing.
+    A file may lack some names, or hold additional ones. If it does both, an additional name may be a misspelling of a
+    missing one, and is refused: every additional label; an additional item if it differs from a missing one only in
+    case, spaces, folder or suffix, or if more than half of the items are missing.
     """
-    at = {word: i for i, word in enumerate(own)}
-    positions = np.array([at.get(word, -1) for word in wanted], np.int64)
-    missing = [word for word, position in zip(wanted, positions, strict=True) if position < 0]
-    present = set(wanted)
-    strange = [word for word in own if word not in present]
+    position_of = {name: i for i, name in enumerate(own)}
+    positions = np.array([position_of.get(name, -1) for name in wanted], np.int64)
+    missing = [name for name, position in zip(wanted, positions, strict=True) if position < 0]
+    expected = set(wanted)
+    additional = [name for name in own if name not in expected]
     if what == "item" and 2 * len(missing) <= len(wanted):
-        forms = set(map(_plain_id, missing))
-        strange = [word for word in strange if _plain_id(word) in forms]
-    if len(wanted) and (len(missing) == len(wanted) or (missing and strange)):
-        lines = (f"{word!r}{_near(word, wanted) if what == 'label' else ''}" for word in strange)
+        plain_ids = set(map(_plain_id, missing))
+        additional = [name for name in additional if _plain_id(name) in plain_ids]
+    if len(wanted) and (len(missing) == len(wanted) or (missing and additional)):
+        lines = (f"{name!r}{_suggest(name, wanted) if what == 'label' else ''}" for name in additional)
         raise DataError(
-            f"{where}: {len(missing)} of the {len(wanted)} {what}s have no scores, and it holds {len(strange)} {what}s "
-            "that are not in the data" + listing(lines, len(strange)) + f"\nName the {what}s as the data does."
+            f"{where}: {len(missing)} of the {len(wanted)} {what}s have no scores, and it holds {len(additional)} "
+            f"{what}s that are not in the data"
+            + listing(lines, len(additional))
+            + f"\nName the {what}s as the data does."
         )
     return positions
 
 
-def _plain_id(word: str) -> str:
+def _plain_id(name: str) -> str:
     """Return an id without case, spaces, folder and suffix."""
-    return re.sub(r"\.[a-z][a-z0-9]*$", "", word.strip().casefold().rpartition("/")[2])
+    return re.sub(r"\.[a-z][a-z0-9]*$", "", name.strip().casefold().rpartition("/")[2])
 
 
-def _near(word: str, wanted: Names) -> str:
-    return f".{did_you_mean(word, wanted)}"
+def _suggest(name: str, wanted: Names) -> str:
+    return f".{did_you_mean(name, wanted)}"
 
 
 def _read(path: Path) -> tuple[Names | None, Names | None, Any]:
@@ -174,7 +177,7 @@ def _read(path: Path) -> tuple[Names | None, Names | None, Any]:
     header = list(table.header)
     if ID not in header:
         raise DataError(
-            f"{path}: there is no column {ID!r} with the ids of the items; there is: {', '.join(header[:8])}."
+            f"{path}: there is no column {ID!r} with the ids of the items; the columns are {', '.join(header[:8])}."
         )
     value = find_value_column(header)
     if value is not None:

@@ -2,7 +2,7 @@
 
 A first line may hold the numbers of items, features and labels. Labels that are not listed may be absent or unknown;
 the caller chooses. Features stay sparse. Written files hold names in comments at the start, and ids in a comment at the
-end of each line; both are read back.
+end of each line; reading restores both.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SUFFIXES = (".svm", ".libsvm", ".svmlight", ".txt")
 NAMES_COMMENT = "# partly "
 BLOCK_ITEMS = 1 << 10  # written at a time
 MAX_LABEL = 2.0**53  # floats represent whole numbers exactly up to here
-FEATURE_BYTES = 32  # memory of a feature that never occurs: statistics and weights
+FEATURE_BYTES = 32  # of statistics and weights per feature, even if it never occurs
 NUMBER = rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 ROW = re.compile(rb"\s*(%s(,%s)*)?((^|\s+)\d+:%s)+\s*" % (NUMBER, NUMBER, NUMBER))
 COUNTS = re.compile(rb"\s*\d+\s+\d+\s+\d+\s*")
@@ -86,14 +86,14 @@ def _features(x: Any, lines: _Lines, path: Path) -> SparseRows:
     width = max(x.shape[1], len(feature_names or ()), lines.counts[1] if lines.counts else 0)
     if feature_names and len(feature_names) < width:
         raise DataError(f"{path}: only {len(feature_names)} of {width} features have names.")
-    wide = sp.csr_array((x.data, x.indices, x.indptr), shape=(x.shape[0], width))
+    padded = sp.csr_array((x.data, x.indices, x.indptr), shape=(x.shape[0], width))
     with error_prefix(path):
-        return sparse_features(wide, str(path), None if feature_names is None else tuple(feature_names))
+        return sparse_features(padded, str(path), None if feature_names is None else tuple(feature_names))
 
 
-def _number_names(codes: Any, counts: tuple[int, ...] | None) -> list[str]:
-    """Return names of unnamed labels, their numbers: all of them if the file has counts."""
-    return list(map(str, range(counts[2]))) if counts else [str(int(code)) for code in np.unique(codes)]
+def _number_names(numbers: Any, counts: tuple[int, ...] | None) -> list[str]:
+    """Return the label numbers as names: all numbers if the file has counts, else those that occur."""
+    return list(map(str, range(counts[2]))) if counts else [str(int(number)) for number in np.unique(numbers)]
 
 
 def write(data: Dataset, path: Path) -> None:
@@ -141,7 +141,7 @@ class _Lines:
         return True if first.startswith(NAMES_COMMENT.encode()) or COUNTS.fullmatch(first) else "auto"
 
     def read(self) -> bytes:
-        raise NotImplementedError  # scikit-learn requires the method of a file, but iterates over the lines
+        raise NotImplementedError  # scikit-learn requires this method, but iterates over the lines instead
 
     def __iter__(self) -> Iterator[bytes]:
         with open_decompressed(self.path) as file:

@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 from partly.labels import Labels
 
-MIN_ANSWERS = 20  # of yes and no together, with at least `MIN_OF_EACH`
-MIN_OF_EACH = 3
+MIN_ANSWERS = 20  # yes and no together
+MIN_OF_EACH = 3  # yes, and as many no
 MIN_DISTANCE = 1e-3  # of a probability from 0 and 1
 
 
@@ -20,14 +20,14 @@ def recalibrate(
 ) -> npt.NDArray[np.float32]:
     """Return probabilities [N, L] under one Platt map for all labels; unchanged where too few entries are known.
 
-    The model's own probabilities are no evidence of its accuracy; people's answers are.
+    The map is fitted to people's answers, because the model's own probabilities say nothing about its accuracy.
     """
     z = match(known, ids, names)
-    tested = (z != 0) & np.isfinite(chance)
-    answers = z[tested] == 1
+    answered = (z != 0) & np.isfinite(chance)
+    answers = z[answered] == 1
     if len(answers) < MIN_ANSWERS or min(answers.sum(), (~answers).sum()) < MIN_OF_EACH:
         return chance
-    fitted = LogisticRegression(C=1.0).fit(_logits(chance[tested]), answers)
+    fitted = LogisticRegression(C=1.0).fit(_logits(chance[answered]), answers)
     result = chance.copy()
     finite = np.isfinite(chance)
     result[finite] = fitted.predict_proba(_logits(chance[finite]))[:, 1]
@@ -39,10 +39,10 @@ def match(known: Labels, ids: Sequence[str], names: Sequence[str]) -> npt.NDArra
     z = np.zeros((len(ids), len(names)), np.int8)
     rows, columns = ({name: k for k, name in enumerate(part)} for part in (ids, names))
     row, column, value = known.entries()
-    for i, j, yes in zip(row.tolist(), column.tolist(), value.tolist(), strict=True):
-        place = rows.get(known.ids[i]), columns.get(known.names[j])
-        if None not in place:
-            z[place] = 1 if yes == 1 else -1
+    for i, j, code in zip(row.tolist(), column.tolist(), value.tolist(), strict=True):
+        position = rows.get(known.ids[i]), columns.get(known.names[j])
+        if None not in position:
+            z[position] = 1 if code == 1 else -1
     return z
 
 
