@@ -138,7 +138,7 @@ def test_without_the_module_nothing_is_loaded(tmp_path: Path) -> None:
         Classifier.load(tmp_path / "saved", backbone=nn.Linear(2, 2))
     with pytest.raises(CheckpointError, match=r"do not fit what was given"):
         Classifier.load(tmp_path / "saved", backbone=Maps(width=5))
-    with pytest.raises(SettingError, match=r"head: the saved model has the head 'kernel', which needs nothing given"):
+    with pytest.raises(SettingError, match=r"head: the saved model has the head 'linear', which needs nothing given"):
         Classifier.load(tmp_path / "saved", backbone=Maps(), head=ReadOut)
 
 

@@ -98,9 +98,9 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
             Scores(path).scores(X, LABELS)
     with pytest.raises(DataError, match="shape"):
         Scores(np.zeros(3))
-    with pytest.raises(DataError, match="scores of 2 items; there are 3"):
+    with pytest.raises(DataError, match="scores of 2 items, but the data has 3"):
         Scores(np.zeros((2, 2))).scores(X, NAMES)
-    with pytest.raises(DataError, match="scores of 3 labels; there are 2"):
+    with pytest.raises(DataError, match="scores of 3 labels, but the data has 2"):
         Scores(np.zeros((3, 3))).scores(X, NAMES)
 
 

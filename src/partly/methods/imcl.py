@@ -232,7 +232,7 @@ class Imcl(Method):
 
     @torch.no_grad()
     def _measure(self, known: Tensor, smooth: Tensor) -> None:
-        """Set the scale of each smoothness loss, once, to make it as large as the cross-entropy; skip losses of zero."""
+        """Set the scale that makes each smoothness loss as large as the cross-entropy, once it is positive."""
         measured = (self.scale == 0) & (smooth > MIN_SMOOTHNESS * known)
         self.scale.copy_(torch.where(measured, known / smooth, self.scale))
 

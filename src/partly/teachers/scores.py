@@ -128,8 +128,8 @@ class Scores(Teacher):
         if self.names is None:
             if self.matrix.shape[1] != len(names):
                 raise DataError(
-                    f"{self.describe()}: scores of {self.matrix.shape[1]} labels, but the data has {len(names)}. Give a "
-                    "column per label, in the same order, or a table with their names."
+                    f"{self.describe()}: scores of {self.matrix.shape[1]} labels, but the data has {len(names)}. Give "
+                    "a column per label, in the same order, or a table with their names."
                 )
             return np.arange(len(names))
         return _find_positions(self.names, names, self.describe(), "label")
