@@ -35,7 +35,7 @@ class Benefit:
 
     @property
     def subject(self) -> str:
-        """What the criterion measures. A log loss may differ although the order of the items does not."""
+        """Outcome that the criterion measures. A log loss may differ although the order of the items does not."""
         return "the predicted probabilities" if self.criterion == "log-loss" else "the ranking"
 
     @property
