@@ -217,9 +217,9 @@ class SolvedReadout(Method):
         """Return standardized features, read when needed if they are many."""
         items = pool.items
         if len(items) < MANY_ITEMS or len(items) * items.shape[0] <= MAX_NUMBERS or items.kind != "features":
-            return self.standardized_features(items, BLOCK)
+            return self.standardized_features(items, pool.batch_size)
         if isinstance(items, SparseRows):
-            return self.standardized_features(items, BLOCK)
+            return self.standardized_features(items, pool.batch_size)
         first = self.network.get_submodule("features.0")
         mean, factor = (first.get_buffer(name).cpu() for name in ("mean", "inverse_scale"))
 
