@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 from typer.testing import CliRunner
 
@@ -23,19 +25,18 @@ def call(*words: object) -> str:
     return result.output
 
 
-def coco() -> dict[str, Any]:
-    """Return boxes of all colors of each image but the last: some labels that are present are not annotated."""
+def coco(known: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """Return a COCO file with the boxes of known colors; no absent label is listed."""
     boxes = [
         {
-            "id": 10 * i + int(j),
+            "id": 10 * i + j,
             "image_id": i,
-            "category_id": int(j) + 1,
-            "bbox": [0, 16 * int(j), 48, 16],
+            "category_id": j + 1,
+            "bbox": [0, 16 * j, 48, 16],
             "area": 768,
             "iscrowd": 0,
         }
-        for i, row in enumerate(truth_of(COUNT))
-        for j in row.nonzero()[0][: max(1, row.sum() - 1)]
+        for i, j in np.argwhere(truth_of(COUNT) & known).tolist()
     ]
     return {
         "images": [{"id": i, "file_name": name, "width": 48, "height": 48} for i, name in enumerate(ids_of(COUNT))],
@@ -44,13 +45,19 @@ def coco() -> dict[str, Any]:
     }
 
 
-def lvis() -> dict[str, Any]:
-    """Return the same boxes, with the absent colors of every second image listed as checked."""
-    content = coco()
-    for i, (image, row) in enumerate(zip(content["images"], truth_of(COUNT), strict=True)):
-        image["neg_category_ids"] = [int(j) + 1 for j in (~row).nonzero()[0]] if i % 2 else []
+def lvis(known: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """Return the same boxes, with the known absent colors of each image listed."""
+    content = coco(known)
+    for image, absent in zip(content["images"], known & ~truth_of(COUNT), strict=True):
+        image["neg_category_ids"] = (np.flatnonzero(absent) + 1).tolist()
         image["not_exhaustive_category_ids"] = []
     return content
+
+
+@pytest.fixture
+def known() -> npt.NDArray[np.bool_]:
+    """Which entries are known, at random, [items, labels]."""
+    return np.random.default_rng(2).random((COUNT, len(NAMES))) < 0.6
 
 
 @pytest.fixture
@@ -59,9 +66,11 @@ def photos(tmp_path: Path) -> Path:
 
 
 @needs_weights
-def test_coco_needs_the_meaning_of_absence_and_trains(tmp_path: Path, photos: Path) -> None:
+def test_coco_needs_the_meaning_of_absence_and_trains(
+    tmp_path: Path, photos: Path, known: npt.NDArray[np.bool_]
+) -> None:
     labels, run = tmp_path / "instances.json", tmp_path / "run"
-    labels.write_text(json.dumps(coco()))
+    labels.write_text(json.dumps(coco(known)))
     undecided = CliRunner().invoke(app, ["train", str(photos), "--labels", str(labels), "--run", str(run)])
     assert undecided.exit_code != 0
     assert "--absent" in str(undecided.exception)
@@ -76,9 +85,9 @@ def test_coco_needs_the_meaning_of_absence_and_trains(tmp_path: Path, photos: Pa
 
 
 @needs_weights
-def test_lvis_leaves_nothing_open(tmp_path: Path, photos: Path) -> None:
+def test_lvis_leaves_nothing_open(tmp_path: Path, photos: Path, known: npt.NDArray[np.bool_]) -> None:
     labels, run = tmp_path / "lvis.json", tmp_path / "run"
-    labels.write_text(json.dumps(lvis()))
+    labels.write_text(json.dumps(lvis(known)))
     call("train", photos, "--labels", labels, "--run", run)
     call("predict", run, photos, "--out", tmp_path / "scores.csv")
     assert json.loads(call("evaluate", tmp_path / "scores.csv", labels, "--json"))["mAP"] > 0.8
