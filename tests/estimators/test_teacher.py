@@ -36,7 +36,7 @@ def test_an_array_teaches_and_new_items_bring_their_own() -> None:
     assert model.teacher_ is not None
     assert model.teacher_["pooled"]["teachers"][0] > 0.3
     new, rest = X[120:], truth[120:]
-    with pytest.raises(Exception, match="scores of 120 items; there are 80"):
+    with pytest.raises(Exception, match="scores of 120 items, but the data has 80"):
         model.predict_proba(new)
     taught, alone = model.predict_proba(new, teacher=scores[120:]), model.predict_proba(new, teacher="none")
     assert mean_ap(taught, rest) > mean_ap(alone, rest) + 0.1
